@@ -18,8 +18,8 @@ from chat.answering.checking.citations import cited_sentences, find_markers, gro
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
+# Characters: spans often include a neighbour's full stop.
 LEAST_OVERLAP = 3
-"""A marked sentence has at least this number of marked characters: spans often include a neighbour's full stop."""
 
 _WORD = re.compile(r"\w+")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from evaluation.exceptions import EvaluationError
 
+# Arguments: the current work, the finished units, all units.
 Report = Callable[[str, int, int], None]
-"""The arguments are the current work, the number of finished units, and of all units."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

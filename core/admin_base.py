@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by a column's values, with a label for the empty value."""
+    """A filter by a column's values, with a label for the empty one."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -30,7 +30,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter by related objects, limited to the objects of rows that the user can see."""
+    """A filter by related objects of rows that the user can see."""
 
     def has_output(self) -> bool:
         return True
@@ -43,12 +43,11 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
     has_add_permission = has_delete_permission = has_change_permission
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user could change the rows."""
         return super().has_change_permission(request)
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows with texts of any collection: only superusers see them."""
+    """Rows with texts of any collection, which only superusers see."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -58,7 +57,7 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Return none for an existing object: addresses contain its short name."""
+        """Skip existing objects: addresses contain the short name."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return counts for Django's deletion page, which would list and check thousands of passages."""
+    """Return counts for Django's deletion page, which would list thousands of passages."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

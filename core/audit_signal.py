@@ -1,5 +1,3 @@
-"""A signal for audit events that change no row of the audited models."""
-
 from __future__ import annotations
 
 from django.db.models import Model

@@ -1,7 +1,7 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call at a time is allowed: its
-success closes the breaker, its failure opens it again. A question counts as one failure, and does not repeat the call.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call at a time closes or opens
+the breaker. A question counts as one failure.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# A trial blocks others only this long, in case its thread died.
+# A longer trial counts as dead.
 TRIAL_SECONDS = 120.0
 
 

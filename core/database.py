@@ -14,17 +14,16 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A true condition, after which the transaction's commit does not wait for the disk. It is for an UPDATE that is its own
-# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A server crash
-# may lose the last half second of such commits: leases, heartbeats, passing events, notes on what was enqueued. Users'
-# texts and finished answers wait for the disk.
+# A true condition, after which the transaction's commit does not wait for the disk. Use it in an UPDATE that is its own
+# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A crash may lose
+# the last half second of such commits: leases, heartbeats, passing events. Users' texts and answers wait.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager
 def not_waiting() -> Iterator[None]:
-    """Run a transaction whose commit does not wait for the disk; nor does an outer transaction's."""
+    """Run a transaction whose commit, like an outer transaction's, does not wait for the disk."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
@@ -40,7 +39,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    # Class 08 contains connection exceptions; the loss of this process's own connection has no state.
+    # Class 08 contains connection exceptions; a loss of this process's own connection has no state.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in causes(error))
 
 
@@ -54,12 +53,11 @@ def give_connections_back() -> None:
             each.close_if_unusable_or_obsolete()
 
 
-# PostgreSQL's binary form avoids parsing: Django's cursors send parameters as text, and a vector as text takes three
-# times as long to read.
+# A vector as text takes three times as long to read as in PostgreSQL's binary form.
 
 
 def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Return a statement's rows on this thread's connection, within its transaction if it has one.
+    """Return a statement's rows on this thread's connection and in its transaction.
 
     The statement types its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
     """

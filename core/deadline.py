@@ -1,6 +1,6 @@
 """The time left for one question. PURE.
 
-A `contextvars.ContextVar` carries it. Tasks and `sync_to_async` copy it, a thread pool only with :class:`Stage`.
+Tasks and `sync_to_async` copy its `contextvars.ContextVar`, a thread pool only with :class:`Stage`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Free space of the disks, and errors of a full one.
 
-Writing is refused below a reserve, because PostgreSQL stops, also for reading, when it cannot write its log.
+PostgreSQL stops, also for reading, when it cannot write its log, so writing is refused below a reserve.
 """
 
 from __future__ import annotations
@@ -67,10 +67,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk.
-
-    A database that is lost below the reserve counts too.
-    """
+    """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk."""
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()
         raise DiskFull(message())

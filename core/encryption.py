@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 
 
 class SecretUnreadable(RagsiteError):
-    """No key of the site decrypts the secret. For the admin, who must type it again."""
+    """No key of the site decrypts the secret; the admin must type it again."""
 
 
 def encrypt(purpose: str, text: str) -> str:
@@ -38,7 +38,7 @@ def _build_fernet(purpose: str) -> MultiFernet:
 
 
 def origin_of(address: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a web address; other text is returned as the host."""
+    """Return scheme, host and port of a web address; other text is the host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:

@@ -1,7 +1,4 @@
-"""Errors that any app can raise; each docstring names the reader of its message.
-
-``str(error)`` is one clear sentence with a next step for that reader.
-"""
+"""Errors that any app can raise; each docstring names the reader of its message."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ class RagsiteError(Exception):
 class ServiceUnavailable(RagsiteError):
     """A part of the site does not answer. For the caller; becomes a 503.
 
-    ``retry_after_seconds`` becomes the header `Retry-After`, unless None.
+    ``retry_after_seconds`` becomes the header `Retry-After`.
     """
 
     retry_after_seconds: int | None = None

@@ -1,6 +1,6 @@
 """HTTP clients that connect only to allowed addresses and whose requests end in time.
 
-httpx limits only single reads, so a slow server can keep a request open; here `deadline.limit` ends it.
+httpx limits only single reads; here `deadline.limit` ends a request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core import deadline
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Return the process's certificates, which take tens of milliseconds to read; `SSL_CERT_FILE` overrides."""
+    """Return the process's certificates, cached: reading takes tens of milliseconds."""
     return httpx2.create_ssl_context()
 
 
@@ -37,7 +37,7 @@ def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # Replacing the transport itself would switch off the proxies that the environment names.
+        # Replacing the transport would switch off the environment's proxies.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client

@@ -33,7 +33,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A quick worker may have postponed the job: its next task is not sent yet.
+        # A quick worker may have postponed the job already.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -46,12 +46,11 @@ def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
 
 
 def send(task: str, pk: int) -> None:
-    """Send a task by name, without importing the module that does the work."""
     current_app.send_task(task, (pk,))
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """Return the number of tasks in the queue, without workers' ones, and the oldest one's age in seconds.
+    """Return the number of tasks in the queue, without running ones, and the oldest one's age in seconds.
 
     The age is 0 if unknown. Raises: DatabaseError and the broker's errors.
     """
@@ -72,7 +71,7 @@ sweeping = Signal()
 SENT_WITHIN = timedelta(seconds=10)
 
 
-# A task that no worker began within this time may be lost.
+# An older task that no worker began may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 
 
@@ -94,10 +93,10 @@ def sweep_all() -> None:
 
 
 def sweep(model: type[Job]) -> int:
-    """Free jobs of silent workers, enqueue jobs without a task, and return how many were enqueued."""
+    """Free jobs of silent workers, enqueue jobs without a task, and return how many."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # A locked row belongs to a live worker that saves its result.
+        # A live worker that saves its result locks its row.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)

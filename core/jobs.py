@@ -1,7 +1,4 @@
-"""A row that is its own job: leased, kept by a heartbeat, retried, and freed by the sweep.
-
-The broker cannot lose a job: the sweep enqueues it again.
-"""
+"""A row that is its own job: leased, kept by a heartbeat, retried, and freed by the sweep."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# Times of leases come from the database's clock, because the clocks of machines differ.
+# The database's clock gives all times, because the clocks of machines differ.
 
 
 class Leased(models.Model):
     """A row that one process works on at a time.
 
     ``lease`` is the random token of the process that may write, ``heartbeat_at`` its last sign of life. An instance
-    keeps the lease that it was loaded with.
+    keeps its loaded lease.
     """
 
     # A process without a heartbeat for this long counts as dead.
@@ -70,7 +67,7 @@ L = TypeVar("L", bound=Leased)
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     """Lease the row and update it with ``values``; None if it is not free or not among ``rows``.
 
-    One UPDATE decides, so only one of two callers succeeds.
+    One UPDATE decides between callers.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()

@@ -1,4 +1,4 @@
-"""The limits that an API key puts on its user's rights; authentication stores them as ``user.key_limits``."""
+"""The limits of an API key; authentication stores them as ``user.key_limits``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KeyLimits:
     def permit(self, permission: str) -> bool:
         """Return whether the key may use the user's permission.
 
-        Permissions for the whole site, such as reading all answers, need a key without a list of collections.
+        A permission for the whole site needs a key without a list of collections.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

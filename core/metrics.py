@@ -11,7 +11,7 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
 
 
 def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Start the counter at 0 for these label values: ``increase()`` misses an event that is the first sample."""
+    """Start the counter at 0 for these label values: ``increase()`` misses an event in the first sample."""
     for labels in product(*values):
         counter.labels(*labels)
 

@@ -90,7 +90,7 @@ class ModelServer:
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and so the key, in its message.
+        # The HTTP library would quote the key in its message.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None

@@ -41,10 +41,7 @@ ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file in one step: readers see all or none. Raises: OSError.
-
-    Partial files of killed processes are removed.
-    """
+    """Write the file in one step: readers see all or none. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*"):
         with contextlib.suppress(FileNotFoundError):  # another process may remove it first

@@ -13,7 +13,7 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock between processes that are forked later, not between threads of one process.
+    """A lock between processes that are forked later, not between threads.
 
     The kernel releases it when its process is killed.
     """

@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 
 from core.database import give_connections_back
 
-# A search takes processor time and a database connection; waiting for a model takes neither.
+# Waiting for a model takes no processor time and no database connection.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-# Records have their own pool, so that no heartbeat waits behind a hundred searches.
+# No heartbeat may wait behind a hundred searches.
 _RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")

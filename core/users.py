@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def is_active(user: AnyUser) -> bool:
-    """Return whether the user has an account that is not switched off."""
     return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
 
 
@@ -46,5 +45,4 @@ def is_staff_with(user: AnyUser, permission: str) -> bool:
 
 
 def account_of(request: HttpRequest | Request) -> User:
-    """Return the user of a request that a view behind `login_required` gets."""
     return cast(User, request.user)

@@ -1,11 +1,11 @@
 """A visitor's arm in an experiment, and the interval of the difference between the arms. PURE.
 
-The arm is computed, not stored: a visitor has the same arm in every process, and an independent arm with another salt.
+The arm is computed from a salt, so it is the same in every process, and independent with another salt.
 
-The interval is valid however often it is computed. If there is no effect, the likelihood ratio of an effect drawn from
-a normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is
-at most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once.
-Variances are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
+The interval is valid however often it is computed. Without an effect, the likelihood ratio of an effect drawn from a
+normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
+most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once. Variances
+are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -35,8 +35,7 @@ class Arm(StrEnum):
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """Return the visitor's arm, both equally likely, or None if the visitor takes no part.
 
-    The share ``traffic_share`` of the visitors takes part. A larger share keeps earlier arms. An empty subject has no
-    arm.
+    A larger ``traffic_share`` keeps earlier arms. An empty subject has no arm.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
@@ -44,7 +43,6 @@ def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
 
 
 def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
-    """Return a uniform number in [0, 1) with the 53 bits of a float."""
     digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
@@ -69,8 +67,8 @@ class Effect:
 def effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """Return the difference of the means with its always-valid interval, or None if an arm has too few visitors.
 
-    Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate: an arm that
-    happens to miss a rare event would otherwise look certain.
+    Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate, because an
+    arm may miss a rare event by chance.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

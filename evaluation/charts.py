@@ -1,8 +1,7 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-`admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes the ids unique), ``title``, ``description``,
-``axis`` (heading of the table's first column) and ``empty``. The content security policy forbids scripts and inline
-styles: colours and sizes are in `evaluation/charts.css`. Values are 0 or more; None is unknown and drawn as a gap.
+`admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes ids unique), ``title``, ``description``,
+``axis`` (heading of the table's first column) and ``empty``. Values are 0 or more; None is unknown.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# Maps a name to one value per label. None is unknown.
+# Maps a name to one value per label.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Return two to seven round numbers from 0 to at least ``highest``. ``whole`` allows only integers."""
+    """Return two to seven round numbers from 0 to at least ``highest``; ``whole`` allows only integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -37,8 +36,8 @@ def line_chart(
 ) -> Drawing:
     """Draw a line per series, broken where a value is unknown.
 
-    The axis reaches at least ``most``. ``links`` has the address of each label's points. If no value is known, the page
-    shows ``empty``.
+    The axis reaches at least ``most``. ``links`` has an address per label. If no value is known, the page shows
+    ``empty``.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = ticks(max([most, *known]))
@@ -62,7 +61,7 @@ def stacked_bars(
 ) -> Drawing:
     """Draw a column per label: the stacked values of all series, the first at the bottom.
 
-    The first ``low`` columns have the colour of a warning. If all values are 0 or unknown, the page shows ``empty``.
+    The first ``low`` columns have a warning's colour. If all values are 0 or unknown, the page shows ``empty``.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
@@ -109,7 +108,7 @@ def _draw_frame(
             (f"{_compute_height(tick, axis):.2f}", f"{_compute_height(tick, axis) + 4:.2f}", number(tick))
             for tick in axis
         ],
-        # At most six labels, evenly spaced. Labels at the right edge end inside the drawing.
+        # At most six labels, evenly spaced; labels at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
         "names": list(zip(series, cycle(COLOURS), strict=False)),

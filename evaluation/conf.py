@@ -1,4 +1,4 @@
-"""Settings and checks of judging: which answers are judged, and by which judge."""
+"""Settings and checks of judging."""
 
 from __future__ import annotations
 

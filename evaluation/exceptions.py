@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of the exceptions of evaluation. Users see the message."""
+    """Base of the exceptions of evaluation; users see the message."""
 
 
 class UnreadableTestSet(EvaluationError):

@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer loses one point if it is too long, up to this multiple of the length.
+# A complete answer loses one point up to this multiple of the length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -24,7 +24,7 @@ class Expectations:
     """The expectations for an answer.
 
     A good answer contains one alternative (separated by `|`) of each item of ``must``, and no item of ``must_not``.
-    ``longest`` is in characters; None: any length. ``refusal``: the documents do not answer the question.
+    ``longest`` is in characters; None: any length. ``refusal``: the documents do not answer.
     """
 
     must: tuple[str, ...] = ()
@@ -34,7 +34,6 @@ class Expectations:
 
     @property
     def says_of_text(self) -> bool:
-        """Whether the answer's text has expectations."""
         return bool(self.must or self.must_not) or self.longest is not None
 
 
@@ -42,8 +41,8 @@ class Expectations:
 class Grade:
     """The 0 to 3 points of an answer, with the expectations that it misses.
 
-    ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters, without
-    markers. ``is_on_page``: the answer and the texts beside it together contain all of ``must``.
+    ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters without markers.
+    ``is_on_page``: the answer and the texts beside it contain all of ``must``.
     """
 
     points: int
@@ -63,10 +62,9 @@ def grade(
 ) -> Grade:
     """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
 
-    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, 2 points within
-    three times the length, 1 point if it contains half of ``must`` or cites an expected document (``cites_expected``),
-    else 0. A refusal gets 1 point if the texts beside it contain all of ``must``, else 0. If a refusal is expected, a
-    refusal gets 3 points and an answer 0.
+    3 points: all of ``must``, none of ``must_not``, within the length; 2 points: within three times the length; 1
+    point: half of ``must``, or an expected document is cited (``cites_expected``); else 0. A refusal gets 1 point if
+    the texts beside it contain all of ``must``, else 0. If a refusal is expected, it gets 3 points and an answer 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -93,9 +91,9 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether the normalized words contain one of the alternatives.
+    """Return whether the normalized words contain an alternative.
 
-    It begins at the beginning of a word, and its last word may be longer. A number is a whole number.
+    It begins at a word, and its last word may be longer; a number is whole.
     """
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 

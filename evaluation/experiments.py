@@ -47,7 +47,7 @@ def choose(subject: str) -> NamedProfile | None:
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return named(version)
-    # The built-in profile as it was at the start.
+    # The built-in profile is as it was at the start.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
@@ -58,8 +58,8 @@ def arm_of(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose)
 
 
-# One row per visitor, because answers of one visitor are alike. Answers without the profile are left out: the asker
-# chose a method, or no search was made.
+# Answers of one visitor are alike, so there is one row per visitor. Answers without the profile are left out: the asker
+# chose a method, or there was no search.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -114,7 +114,7 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcomes of both arms. ``effects`` are by metric, the deciding metric first; None with too few visitors."""
+    """The outcomes of both arms. ``effects`` are by metric, the deciding one first; None with too few visitors."""
 
     experiment: Experiment
     control: ArmOutcome
@@ -133,7 +133,7 @@ class Report:
 
 
 def report(experiment: Experiment) -> Report:
-    """Return the report of a started experiment, on its visitors until now or until its end."""
+    """Return the report of a started experiment, until now or until its end."""
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -182,17 +182,16 @@ def sentence(summary: Report) -> str:
 
 
 def points(difference: float) -> str:
-    """Return the difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
 
 
 def start(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
-    Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
+    Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
-        # The lock makes simultaneous starts wait for each other.
+        # Simultaneous starts wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:

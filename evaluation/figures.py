@@ -1,4 +1,4 @@
-"""Numbers and days in the reader's language, for text made in Python. Templates have Django's filters."""
+"""Numbers and days in the reader's language, for text made in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """Return the number with ``digits`` decimals and thousands separators. ``signed`` adds a plus."""
+    """Return the number with ``digits`` decimals and thousands separators; ``signed`` adds a plus."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 

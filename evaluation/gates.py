@@ -1,8 +1,7 @@
 """Gates: measurements before a search profile, a draft of documents or instructions are published.
 
-A gate compares a run of the candidate with a run of the published state. It says whether the candidate is significantly
-worse on the questions of its set, not whether it is good. Few questions give a wide interval and few significant
-differences.
+A gate says whether the candidate is significantly worse than the published state, not whether it is good. Few questions
+give few significant differences.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """One side of a comparison: a profile and instructions on documents. ``run`` is the newest run that counts."""
+    """A profile and instructions on documents. ``run`` is the newest run that counts."""
 
     name: str
     profile: NamedProfile
@@ -56,7 +55,7 @@ class GateSide:
     run: EvaluationRun | None = None
 
     def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
-        """Return the side's runs of the gate's kind with the same settings and documents, newest first."""
+        """Return the side's runs with the same settings and documents, newest first."""
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
@@ -70,7 +69,7 @@ class GateSide:
 class GateCheck:
     """A gate's verdict on ``candidate`` compared with the published state ``in_force``.
 
-    ``failure`` has the errors of the last runs, if they failed.
+    ``failure`` has the errors of the last runs.
     """
 
     policy: GatePolicy
@@ -95,9 +94,9 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
-    Versions and instructions are compared with the active ones on the documents in service. A draft's documents are
-    compared with the documents in service, with the active profile. Only runs on the current documents and questions
-    count. Raises: ImproperProfile if the version cannot be read.
+    Versions and instructions are compared with the active ones on the documents in service; a draft's documents with
+    those in service, by the active profile. Only runs on the current documents and questions count. Raises:
+    ImproperProfile if the version cannot be read.
     """
     now, told = active_profile(), instructions_in_force(policy.evaluation_set, kind_of(policy))
     if isinstance(subject, Draft):
@@ -144,7 +143,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Request the runs that the gate lacks for its verdict, and return them.
+    """Request the runs that the gate lacks, and return them.
 
     Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
@@ -172,7 +171,7 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
 
 
 def guards(collection: Collection) -> bool:
-    """Return whether a gate requires that the collection's documents change only in drafts."""
+    """Return whether a gate requires drafts for changes of the collection's documents."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
@@ -227,7 +226,7 @@ def reason_of(checked: GateCheck) -> str:
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
     """Return a gate for each set of the collection that an answers run can ask.
 
-    It is the set's own gate if that measures answers; otherwise a gate that allows no loss.
+    It is the set's own gate if that measures answers; otherwise one that allows no loss.
     """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
@@ -257,7 +256,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def settle_instructions() -> None:
-    """Activate or reject waiting versions whose gates have a verdict. The next call resumes after a crash."""
+    """Activate or reject waiting versions whose gates have a verdict; the next call resumes after a crash."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

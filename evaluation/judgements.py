@@ -1,8 +1,7 @@
-"""Judging answers in the background: the answers waiting for a judge, its token budget, and one judgement.
+"""Judging answers in the background: waiting answers, the token budget, and one judgement.
 
-A judgement's row is its job (see `core.jobs`). Each score is stored at once: if the worker is killed,
-the next worker measures the remaining metrics. An error is stored as an error, and never becomes a number.
-:func:`request_forgotten` finds answers whose web process died before it requested a judgement.
+Each score is stored at once, in case the worker is killed. An error never becomes a number. :func:`request_forgotten`
+finds answers whose web process died before its request.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# The limit is well below the time after which the broker gives the task to a second worker.
+# Well below the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
@@ -51,7 +50,7 @@ def tokens_spent() -> int:
 
 
 class JobMeter:
-    """The ``Meter`` of a leased job. Tokens are counted at once, in case the worker is killed."""
+    """The ``Meter`` of a leased job; it counts tokens at once, in case the worker is killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -85,7 +84,7 @@ MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create the answer's judgements for a worker. Existing judgements are not changed."""
+    """Create the answer's missing judgements for a worker."""
     wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
@@ -103,7 +102,7 @@ def planned_judges(answer: Answer) -> list[str]:
 
 
 def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Restart these judgements with the current judge and return their number. Workers lose their leases."""
+    """Restart these judgements with the current judge and return their number."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
@@ -115,7 +114,6 @@ def request_again(judgements: QuerySet[Judgement]) -> int:
 
 
 def request_forgotten() -> int:
-    """Request judgements of recent answers that have none. Return the number of answers."""
     now = timezone.now()
     forgotten = Answer.objects.filter(
         ~Exists(Judgement.objects.filter(answer=OuterRef("pk"))),
@@ -206,10 +204,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def case_of(answer: Answer) -> Case:
-    """Return the answer with its question as searched, and its stored sources without blank ones.
-
-    The documents may have changed since.
-    """
+    """Return the answer with its question as searched, and its stored sources without blank ones."""
     return Case(
         question=answer.standing_alone,
         answer=answer.text,
@@ -227,7 +222,7 @@ def _load_markers(answer: Answer) -> tuple[Marker, ...]:
 
 
 def _read_source(saved: Mapping[str, Any]) -> ContextSource:
-    """Rebuild the source from its stored form (``chat.streaming.payloads.source``), as a block of one passage."""
+    """Rebuild the source from its stored form (``chat.streaming.payloads.source``)."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],

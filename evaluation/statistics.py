@@ -10,9 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-# A ranking is a list of document identifiers, best first, each at most once. A document is relevant if its grade is
-# above 0. Every metric is in [0, 1], better when higher, and 0 for an empty ranking and for a query without a relevant
-# document.
+# A ranking is a list of document identifiers, best first, each at most once. A grade above 0 is relevant. Every metric
+# is in [0, 1], better when higher, and 0 for an empty ranking and for a query without a relevant document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
@@ -22,10 +21,10 @@ TOP_K = 50
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return the discounted gain of the first ``k``, divided by the gain of the best possible ``k``.
 
-    The best possible ranking has the judged documents by grade, including documents that the corpus lacks. The gain is
-    the grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; for a grade below 0 it is
-    0. The gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice.
-    Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    The best possible ranking has the judged documents by grade, also those that the corpus lacks. The gain is the
+    grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; 0 for a grade below 0. The
+    gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice. Source:
+    Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
     head = _cut(ranking, k)
     best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
@@ -38,7 +37,7 @@ def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int)
 
 
 def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return the share of all relevant documents that are among the first ``k``. Raises: as :func:`ndcg`."""
+    """Return the share of all relevant documents among the first ``k``. Raises: as :func:`ndcg`."""
     relevant = sum(grade > 0 for grade in grades.values())
     found = sum(grades.get(document, 0) > 0 for document in _cut(ranking, k))
     return found / relevant if relevant else 0.0
@@ -82,7 +81,7 @@ class Expectation:
     """An expected passage in the current documents.
 
     ``chunk_ids`` contain its words. A ``whole`` document is found with any of its passages. An expectation without
-    ``document_id``, or without a chunk and not whole, is gone: no search finds it.
+    ``document_id``, or without a chunk and not whole, is gone.
     """
 
     key: int
@@ -108,15 +107,15 @@ class JudgedRanking:
 def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Rank the (chunk id, document id) pairs that were ``found``, best first, as units.
 
-    Chunks of one expected passage are one unit, at the rank of the best chunk; so are expected passages that share a
-    chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their best chunk,
-    as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
+    Chunks of one expected passage are one unit, at the best chunk's rank; so are expected passages that share a chunk,
+    or a document expected whole. If only whole documents are expected, documents are ranked by their best chunk, as
+    BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first: their passages belong to the same unit.
+    # Passages of a whole document belong to its unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -142,7 +141,7 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
 
 
 RESAMPLES = 2000
-# A bootstrap draws this number of values together: 8 MB.
+# Values that a bootstrap draws together: 8 MB.
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
 # The test tries all 1,024 combinations of signs.
@@ -171,8 +170,8 @@ class Percentiles:
 def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """Return the mean of one value per query, with the percentile bootstrap's 95 % interval over queries.
 
-    The seed is fixed: the same values give the same interval. Raises: ValueError without a value. Source: Efron and
-    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+    The seed is fixed. Raises: ValueError without a value. Source: Efron and Tibshirani, "An Introduction to the
+    Bootstrap", 1993, chapter 13.
     """
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
@@ -190,12 +189,11 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
     """Return the mid-p value of a mean as low as this, if each difference had either sign with equal probability.
 
-    Lower means count 1 and equal means one half: metrics of 0 and 1 have many equal means. The value is at least 1 /
-    2^(n+1) for n differences that are not 0, so few differences are never a loss beyond chance, and 1 without any.
-    Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips. Source: Smucker, Allan and
-    Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007
-    (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions", Journal of the American
-    Statistical Association 1961 (the mid-p value).
+    Lower means count 1 and equal means one half. The value is at least 1 / 2^(n+1) for n differences that are not 0, so
+    few differences are never a loss beyond chance, and 1 without any. Exact up to EXACT_FLIPS differences, beyond that
+    from ``resamples`` random flips. Source: Smucker, Allan and Carterette, "A Comparison of Statistical Significance
+    Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests
+    in Discrete Distributions", Journal of the American Statistical Association 1961 (the mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:
@@ -205,7 +203,7 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
     else:
         signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
     flipped, seen = signs @ sample, sample.sum()
-    # Sums of the same numbers in another order may differ in their last digits.
+    # Sums in another order may differ in their last digits.
     equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)
     return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
 

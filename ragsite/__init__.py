@@ -2,8 +2,7 @@
 
 import os
 
-# OpenBLAS threads would spin while they wait for the small products of a search, and slow other searches. NumPy reads
-# the variable at import.
+# Spinning OpenBLAS threads would slow other searches. NumPy reads the variable at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ragsite.celery import app as celery_app

@@ -1,4 +1,4 @@
-"""The site's own admin pages: users, invitations, ways to sign in, API keys, and the audit log."""
+"""The site's admin pages: users, invitations, ways to sign in, API keys, and the audit log."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # Only users who may give groups to accounts may give them with an invitation.
+        # Giving groups by an invitation needs the same right.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -98,8 +98,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
-# The environment sets providers, tokens are not stored, and the account has the address. The others are registered
-# below.
+# The environment sets providers, and tokens are not stored.
 for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount, User):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
@@ -130,7 +129,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """All API keys, to view and to revoke. People make their own keys; `create_key` makes keys of programs."""
+    """All API keys, to view and to revoke. `create_key` makes keys of programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]

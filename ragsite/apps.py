@@ -8,7 +8,7 @@ from django.contrib.admin.apps import AdminConfig
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate, post_save
 
-# An arbitrary number, equal in all processes of the site.
+# An arbitrary number, equal in all processes.
 _INSTALL_LOCK = 7_263_514
 
 
@@ -38,10 +38,7 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the broker's schema and queues inside PostgreSQL, if it is used and they are missing.
-
-    Migrations call it: the queue belongs to the database like the tables.
-    """
+    """Create the broker's missing schema and queues in PostgreSQL, if it is used."""
     from pgmq.install import get_embedded_install_sql
 
     if using != "default" or not settings.CELERY_BROKER_URL.startswith("pgmq:"):

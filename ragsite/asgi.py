@@ -1,4 +1,4 @@
-"""Entry point for ASGI servers. WSGI is not offered: it would delay answers until they are complete."""
+"""Entry point for ASGI servers. WSGI would delay answers until they are complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0
 
-# WhiteNoise's files are small and read at once; it does not serve documents.
+# WhiteNoise reads small files at once.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
@@ -35,7 +35,7 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Django with missing checks: the size of a body, the host, and the encodings that a request names."""
+    """Django with missing checks: the size of a body, the host, and the named encodings."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -77,7 +77,6 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    """Start telemetry; at shutdown, hand unfinished answers to other processes."""
     # Models cannot be imported before Django is set up.
     from chat.streaming.writing import leave_to_others
 

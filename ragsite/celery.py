@@ -1,4 +1,4 @@
-"""The Celery application; configured by the CELERY_* settings."""
+"""The Celery application."""
 
 from __future__ import annotations
 

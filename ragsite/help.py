@@ -1,4 +1,4 @@
-"""Help at /help/: the handbook that comes with the site, and the settings of this version."""
+"""Help at /help/: the handbook, and the settings of this version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SETTINGS_HEADING = re.compile(r"^# --- (.+) ---$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A page of help. ``sections`` are its headings, each with the text below it; ``html`` is the whole text."""
+    """A page of help. ``sections`` are its headings, each with the text below it."""
 
     slug: str
     title: str
@@ -39,7 +39,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters; with ``?q=`` list the sections that contain all of its words, headings first."""
+    """List the chapters, or with ``?q=`` the sections that contain all words, headings first."""
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
@@ -70,7 +70,6 @@ def chapter(request: HttpRequest, slug: str) -> HttpResponse:
 
 @cache
 def chapters() -> dict[str, Chapter]:
-    """Return the chapters by address, in their order. The texts are in English."""
     found = {}
     with translation.override("en"):
         for path in sorted((settings.BASE_DIR / "demo" / "handbook").glob("[0-9]*")):
@@ -91,7 +90,7 @@ def _make_chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # Spaces replace the title, so that offsets in the text do not change.
+    # Spaces replace the title, so that offsets do not change.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)

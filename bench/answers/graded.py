@@ -226,8 +226,8 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
     return mean_interval(listed) if listed else None
 
 
+# A follow-up is asked in the conversation of its previous question.
 Ask = Callable[[GradedQuestion], Reply]
-"""A function that asks one question, in the conversation of the question that it follows."""
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:

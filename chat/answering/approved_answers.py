@@ -1,8 +1,7 @@
-"""Approved answers: which one answers a question, what became of the passages it cites, and who is told.
+"""Find the approved answer to a question, with its current sources.
 
-A question gets an approved answer when it is one of its wordings, but for capitals and punctuation, or when it is very
-like one: by the cosine of the two questions, the same question word, and the same numbers and codes. docs/quality.md
-has how often that is right.
+The question equals a wording except for case and punctuation, or is very similar: by the cosine of both, the same
+question word, numbers and codes (error rates: docs/quality.md).
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from retrieval.types import AssembledContext, ContextBlock, QueryClass, Retrieve
 
 logger = logging.getLogger(__name__)
 
+# Generator and search method of approved answers.
 NAME = "approved"
-"""The generator, and in place of a search method what found the answer."""
 
-# Of the nearest wordings so many are looked at: the asker may not read the sources of the first.
+# The asker may not be allowed to read the sources of the nearest wording.
 MOST_CANDIDATES = 5
-# A later question of a conversation with so few words seldom stands alone: only its very wording counts.
+# A later question of a conversation with at most these words may depend on earlier ones, so it must equal a wording.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -48,23 +47,22 @@ _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
 def version_of(collections: Iterable[int]) -> list[Any]:
-    """A value that changes when an approved answer of these collections is added, changed or withdrawn."""
+    """Return a value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
 
 
 def split_text(text: str) -> Iterator[str]:
-    """The pieces in which a finished text is streamed. A marker has no white space, so it is never split."""
+    """Split a finished text into pieces to stream; markers have no white space, so they stay whole."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
 def find_given(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
 ) -> tuple[AnswerDraft, Completed] | None:
-    """The approved answer to the question, if the user may read all of its sources; else None.
+    """Return the approved answer to the question if the user may read all of its sources; else None.
 
-    An answer whose sources have changed is flagged and not returned. If the database does not answer, None is returned:
-    the search reports the failure.
+    An answer whose sources have changed is flagged. None also if the database does not answer.
     """
     try:
         for approved, likeness in _candidates(question, filters, history):
@@ -78,7 +76,7 @@ def find_given(
 def _candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Approved answers to similar questions, the most similar first, each with its similarity (at most 1)."""
+    """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
     asked = normalize(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
@@ -105,13 +103,12 @@ def _candidates(
 
 
 def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
-    """The wordings with their cosine ``distance`` from a unit vector of the site's embedder, the nearest first."""
+    """Return the wordings with their cosine ``distance`` from a unit vector of the site's embedder, nearest first."""
     of_embedder = wordings.filter(embedder=embedder_choice.embedder().name, embedding__isnull=False)
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
 
 def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
-    """The approved answer's sources as they are now; None if one of them has changed or may not be read."""
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
         at = locate(source)
@@ -147,7 +144,7 @@ def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextS
 
 
 def locate(source: ApprovedSource) -> int | None:
-    """The offset at which the cited words begin in their document's text; None if they are no longer there."""
+    """Return the offset of the cited words in their document's text; None if they are gone."""
     text = DocumentText.objects.filter(pk=source.document_id).annotate(at=StrIndex("text", Value(source.quote)))
     at = text.values_list("at", flat=True).first()
     return at - 1 if at else None
@@ -194,7 +191,7 @@ def _give(
 
 
 def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
-    """Who approved the answer, and when; None if it is not an approved answer. An e-mail address is cut at its @."""
+    """Return the approver and the time; None if the answer is not approved. An e-mail address is cut at its @."""
     if approved is None or approved.approved_at is None:
         return None
     person = approved.approved_by

@@ -43,7 +43,7 @@ WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name
 # Passages in another language share no words with the question. Below 0.25 are 37 % of 150 English questions about
 # Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150 Dutch ones about English (93 % of 450).
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# Used if no embedding or no calibration is available.
+# Used without an embedding or a calibration.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
 # Below this probability, the closest passages are results, not an answer.
@@ -81,7 +81,7 @@ class Evidence:
     """The estimated ``probability`` that the sources answer the question, in [0, 1].
 
     ``by_words``: no embeddings were compared. ``closeness`` is keyed by marker. ``alone`` and ``near`` are markers of
-    sources that reach ANSWERABLE or NEAR by themselves.
+    sources that reach ANSWERABLE or NEAR alone.
     """
 
     probability: float
@@ -97,14 +97,13 @@ class Evidence:
 
     @property
     def is_near(self) -> bool:
-        """True if passages are shown without an answer."""
         return self.by_words or self.probability >= NEAR
 
     @property
     def is_hopeless(self) -> bool:
         """True if a language model is not worth asking.
 
-        False if only words were compared: the documents may use other words, or another language.
+        False if only words were compared: the documents may use others.
         """
         return not self.by_words and self.probability < HOPELESS
 
@@ -168,15 +167,14 @@ def _find_foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[
 
 
 def _is_given(candidate: Candidate | None) -> bool:
-    """Return whether a curator gave the question to this passage."""
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """Return the question's names that no searched document contains, even in a similar spelling.
 
-    In English or Dutch, a name has a capital and does not begin a sentence; otherwise, and if all sources are foreign,
-    it has a capital inside, such as WiFi. Days, months and contractions are not names.
+    In English or Dutch, a name has a capital inside a sentence; otherwise, and if all sources are foreign, a capital
+    inside the word, such as WiFi.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
@@ -188,7 +186,6 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
 
 
 def _find_asking_clause(question: str) -> tuple[int, int]:
-    """Return the span of the last clause that asks."""
     sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
     asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
     start, end = (asking or sentences or [(0, len(question))])[-1]
@@ -222,7 +219,6 @@ def _measure_coverage(question: str, source: ContextSource, candidate: Candidate
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
-    """Return the quotable units of the source's best passage."""
     best = source.block.best
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
@@ -231,14 +227,13 @@ def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = Tru
     """Return the closest unit of the source's best passage; None without units.
 
     The unit with most of the question's words wins, weighted by rarity, then by shared sequences of four letters: this
-    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, as in another
-    language, except with ``by_meaning=False`` or a failing embedder (logged).
+    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, except with
+    ``by_meaning=False`` or a failing embedder.
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit closest to the question (see :func:`nearest_unit`)."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]

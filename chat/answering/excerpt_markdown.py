@@ -18,11 +18,11 @@ from retrieval.text.markup import open_notes, opens_note, strip_markup
 LONGEST_MARKER = len(" … [999]")
 
 
-# What says that a block is longer than what is shown.
+# The block is longer than the excerpt.
 GOES_ON = "…"
 
 
-# Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
+# Headings of an excerpt are not headings of the answer, so they become bold lines.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Of Jekyll, Liquid, Hugo and ERB: what they would write there is not known.
+# Tags of Jekyll, Liquid, Hugo and ERB are removed: their output is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -43,10 +43,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """Return the excerpt as Markdown.
-
-    With ``is_cited``, a marker follows each span: inside the last cell of a table, and below code.
-    """
+    """Return the excerpt as Markdown, if ``is_cited`` with a marker after each span."""
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -61,7 +58,7 @@ def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """The span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently there."""
+    """Return the span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently."""
     words = _prose(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
@@ -69,7 +66,7 @@ def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """Yield the text of the spans. Spans with only white space, pictures or titles of notes between them are joined."""
+    """Yield the text of the spans, joined if only white space, pictures or titles of notes are between them."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
@@ -88,7 +85,6 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
 
 
 def _from_title_of_note(content: str, start: int) -> int:
-    """Return the start of the title of the note or tab that the text opens; the text's own start if it opens none."""
     before = content[:start].rstrip()
     begin = before.rfind("\n") + 1
     return begin if opens_note(before[begin:]) else start
@@ -100,7 +96,7 @@ def _says_something(between: str) -> bool:
 
 
 def _unfenced_code(source: ContextSource) -> Iterator[Span]:
-    """Code of the document without fences: a file of source code, or code marked by its indentation."""
+    """Yield code without fences: a file of source code, or code marked by its indentation."""
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
     for block in blocks_of(source):
@@ -111,7 +107,6 @@ def _unfenced_code(source: ContextSource) -> Iterator[Span]:
 
 
 def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """The pieces between ``start`` and ``end``, in order; the third element says whether the piece is code."""
     for first, last in codes:
         first, last = max(first, start), min(last, end)
         if first < last:
@@ -129,7 +124,6 @@ def _fenced(code: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text without code outside fences, as Markdown; fenced text stays as it is."""
     text = open_notes(_dedented(text))
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
@@ -160,8 +154,9 @@ def _table_as_markdown(match: re.Match[str]) -> str:
 
 
 def _without_bars(text: str) -> str:
-    """The text, with table rows cut off from their head written as "**first cell** – second – third": Markdown would
-    show their bars.
+    """Write table rows without a head as "**first cell** – second – third".
+
+    Markdown would show their bars.
     """
     lines: list[str] = []
     in_code = is_headed = False
@@ -187,10 +182,10 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Remove the indentation of text that was cut out of an indented block.
+    """Remove the indentation of text cut out of an indented block.
 
-    All lines but the first lose the indentation that they share. If the first line is indented, lines below it with
-    at least its indentation lose that much.
+    All lines but the first lose their common indentation. If the first line is indented, the following lines with at
+    least its indentation lose that much.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")
@@ -215,7 +210,6 @@ def _with_ellipsis(text: str) -> str:
 def _with_marker(text: str, marker: str) -> str:
     codes = find_code(text)
     if codes and codes[-1].is_open:
-        # Code that is too long is cut in its middle.
         text = f"{text}\n\n{codes[-1].fence}"
     if not marker:
         return text

@@ -1,7 +1,4 @@
-"""Chooses the part of a passage that an answer shows, and writes it as Markdown. PURE.
-
-It is the passage's section if that fits a screen, else the text around the place that is closest to the question.
-"""
+"""Choose the part of a passage that an answer shows. PURE."""
 
 from __future__ import annotations
 
@@ -19,18 +16,18 @@ from retrieval.text.sentences import split_sentences
 
 Span = tuple[int, int]
 
-# About a screen of prose. A list, a procedure, a table and code are of use only as a whole, and may be longer.
+# Characters, about a screen of prose. Lists, procedures, tables and code may be longer: a part of them is useless.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# An opening and its sub-sections are shown together up to this length, in characters.
+# Characters of an opening with its sub-sections.
 LONGEST_OPENING = 1_400
-# Only the last sentence can announce what follows; this many characters contain it.
+# Only the last sentence, within these characters, can announce the next block.
 LONGEST_ANNOUNCEMENT = 240
-# Of a table that is longer, this much is shown around the marked row.
+# Characters shown around the marked row of a long table.
 LONGEST_ROWS = 700
 
 
-# In the last sentence of a text, these words announce what follows.
+# These words in the last sentence of a text announce the next block.
 _ANNOUNCEMENT = re.compile(
     r":|\b(?:as follows|following|below|these steps|als volgt|volgende|hieronder|deze stappen)\b", re.IGNORECASE
 )
@@ -39,10 +36,10 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of one source that is shown: the document's text at ``spans``, in order, without what lies between them.
+    """The shown part of one source: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above rows cut off from it, ``heading`` above a text that needs it. ``goes_on`` is true if
-    the section is longer than the excerpt.
+    ``table_head`` is shown above rows cut off from it, ``heading`` above a text that needs it. ``goes_on``: the section
+    is longer than the excerpt.
     """
 
     source: ContextSource
@@ -52,7 +49,6 @@ class Excerpt:
     goes_on: bool = False
 
     def shows(self, unit: QuotableUnit) -> bool:
-        """Return whether the excerpt contains the unit."""
         return self.source.block.best.document_id == unit.source.block.best.document_id and any(
             start <= unit.start and unit.end <= end for start, end in self.spans
         )
@@ -61,10 +57,10 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Cut the excerpt around ``unit``, the place of a passage closest to the question.
 
-    A section that fits a screen is shown whole, with as many of its sub-sections as fit. A card beside an answer adds
-    the other short sections of the passage. A longer section is cut to the unit's block, the blocks that it announces,
-    and as many blocks around them as fit. A longer block is cut to what fits around the unit: a procedure from its
-    first step, a list with its lead-in, rows with their header.
+    A section that fits a screen is shown whole, with the sub-sections that fit. A card beside an answer (``is_card``)
+    adds the passage's other short sections. A longer section is cut to the unit's block, the blocks that it announces,
+    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
+    lead-in, rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -86,7 +82,6 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
 
 
 def _length(source: ContextSource, start: int, end: int) -> int:
-    """Return the number of characters that a reader sees: addresses of links are not counted."""
     text = text_of(source, start, end)
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
@@ -97,9 +92,9 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 
 
 def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
-    """Return the unit's section with as many of the sub-sections behind it as fit.
+    """Return the unit's section with the sub-sections behind it that fit.
 
-    If all sections of the unit's passage have at most ``longest_passage`` characters together, all are returned.
+    All sections of the unit's passage are returned if they have at most ``longest_passage`` characters.
     """
     sections, best = sections_of(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -119,7 +114,6 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
 
 
 def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
-    """Return the excerpt of several sections. The first one's heading is shown unless the unit is in it."""
     start, end = sections[0].blocks[0].start, sections[-1].end
     spans = _clipped(unit.source, [(start, end)])
     if sections[0] == unit.section:
@@ -128,7 +122,6 @@ def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[Sourc
 
 
 def _with_announced(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    """The range of blocks, extended by the block that announces its first, and those that its last announces."""
     while first > 0 and _announces(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and (
@@ -139,7 +132,6 @@ def _with_announced(source: ContextSource, section: Sequence[Block], first: int,
 
 
 def _announces(source: ContextSource, block: Block) -> bool:
-    """Return whether the last sentence announces what follows: "as follows", "these steps", a colon."""
     if block.kind is not BlockKind.PARAGRAPH:
         return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
     text = text_of(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
@@ -147,13 +139,12 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether a short text introduces the table behind it, as in "The hours differ by ward"."""
+    """Return whether a short text introduces the table below it: "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
 
 def _grown(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    """The range of blocks, extended by blocks before it, then by blocks after it, as far as they fit."""
     while first > 0 and _length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
         first -= 1
     while last + 1 < len(section) and _length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE:
@@ -162,7 +153,7 @@ def _grown(source: ContextSource, section: Sequence[Block], first: int, last: in
 
 
 def _within_block(unit: QuotableUnit) -> Excerpt:
-    """The sentences, items, rows or lines around the unit, in a block that is too long."""
+    """Return the part around the unit of a block that is too long."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -194,15 +185,16 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
 
 
 def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
-    """The spans as far as they lie in the source."""
     first, last = source.block.start, source.block.end
     inside = ((max(start, first), min(end, last)) for start, end in spans)
     return tuple((start, end) for start, end in inside if start < end)
 
 
 def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """The excerpt under its heading, if only the heading contains one of the question's words, or if it announces a
-    list that begins the excerpt: what a warranty does not cover reads like what it does.
+    """Return the excerpt, under its heading if the text needs it.
+
+    It does if only the heading contains a word of the question, or announces the list that begins the excerpt:
+    exclusions of a warranty would read like its coverage.
     """
     shown = set(stems(" ".join(text_of(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
@@ -214,6 +206,6 @@ def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *,
 
 
 def text_of(source: ContextSource, start: int, end: int) -> str:
-    """The document's ``text[start:end]``, as far as it lies in the source."""
+    """Return the part of the document's ``text[start:end]`` that is in the source."""
     offset = source.block.start
     return source.block.content[max(0, start - offset) : max(0, end - offset)]

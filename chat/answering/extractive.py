@@ -1,8 +1,4 @@
-"""Answers in the documents' own words: the best passage, with the place closest to the question marked.
-
-They need no model beside the embedder, invent nothing, and work offline. They do not reason over the passages; they
-decline if the documents probably do not answer.
-"""
+"""Answer in the documents' own words: the best passage, with the place closest to the question marked."""
 
 from __future__ import annotations
 
@@ -34,8 +30,8 @@ NAME = "extractive"
 class Quotation:
     """An answer's text with its citations.
 
-    Each citation is the place of its passage that is closest to the question. ``is_row`` is true if the first one is a
-    row of a table. ``alternatives`` are the passages beside the answer.
+    Each citation is the place of its passage closest to the question. ``is_row``: the first one is a table row.
+    ``alternatives`` are passages beside the answer.
     """
 
     text: str
@@ -46,7 +42,7 @@ class Quotation:
 
 @span("composition")
 def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Quote the best passage. The less sure the search is, the more alternatives are added.
+    """Quote the best passage, with more alternatives the less sure the search is.
 
     Raises: NoAnswer if the documents probably do not answer.
     """
@@ -72,7 +68,6 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """Return a citation of ``unit`` for each marker in ``text``, the rendered excerpt."""
     marked = find_marked(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):

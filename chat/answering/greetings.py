@@ -27,7 +27,7 @@ MOST_NAMES = 4
 
 
 def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
-    """The answer to a message of greetings or thanks alone; None for others."""
+    """Return the answer to a greeting or thanks; None for other messages."""
     if not _COURTESY.fullmatch(message):
         return None
     names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)

@@ -1,8 +1,7 @@
 """Recognises by rules questions that try to instruct the site. PURE.
 
-The rules are narrow: a question that only mentions prompts or acting passes. Attacks are often written in German. The
-rules find 142 of 203 public attempts (deepset/prompt-injections), and none of its 343 ordinary questions. Rules for
-disguises (base64, spaced letters) found only two more.
+The rules find 142 of 203 public attempts, many in German (deepset/prompt-injections), and none of its 343 ordinary
+questions. Rules for disguises (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ _FILL = (
     r"(?:\s+(?:all|any|every|the|of|your|my|our|these|those|this|that|other"
     r"|alle|al|de|het|je|jouw|uw|deze|die|aller?|den|deine|ihre)){0,4}"
 )
-# The beginning of a sentence.
 _FIRST = r"(?:^|[.!?:;]\s+)"
 _ORDERED = r"(?:^|[.!?:;]\s+|\bnow\s+|\bplease\s+)"
 
@@ -52,7 +50,6 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\bje\s+nieuwe\s+(?:taak|opdracht)\s+is\b|\bdeine\s+neue\s+aufgabe\b",
         r"\b(?:oublie[rz]?|olvid[ae])\b.{0,20}\b(?:instrucciones|instructions|todo)\b",
     ),
-    # Asks for the instructions.
     "reveal": (
         r"\b(?:show|reveal|print|repeat|display|output|tell|give|list|write|copy|share|dump|leak|expose"
         r"|toon|laat|geef|herhaal|vertel|zeige?|gib)\b"
@@ -68,7 +65,6 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\bcopy\s+of\s+the\s+(?:full\s+|whole\s+)?prompt\b|\binformation\s+in\s+(?:the|your)\s+prompt\b",
         r"\ball\s+(?:your|the)\s+prompt[-\s]*text",
     ),
-    # Assigns a role to the model.
     "role": (
         r"\bi(?:\s+want|.d\s+like|\s+need)\s+you\s+to\s+(?:act|behave|pose|respond|roleplay)\b",
         r"\bik\s+wil\s+dat\s+(?:je|jij|u)\s+(?:je\s+)?(?:gedraagt|doet\s+alsof|antwoordt\s+als|optreedt)\b",

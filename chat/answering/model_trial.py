@@ -1,6 +1,6 @@
 """Tries once per model and server whether a language model calls functions correctly.
 
-Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
+Small models write calls as their answer, or call although the sources answer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, as long as four short answers take."""
+    """Try the model now, for as long as four short answers take."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_build_client(model), tried)

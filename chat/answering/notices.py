@@ -1,4 +1,4 @@
-"""The notices beside an answer: doubts about a model's text, and the reason why documents are quoted instead."""
+"""Write the notices beside an answer: doubts about a model's text, and the reason for a quotation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chat.types import (
 
 
 def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """Warnings for the reader of a model's answer; empty if the answer is complete and names its sources.
+    """Return warnings about a model's answer; empty if it is complete and cites its sources.
 
-    Most sentences count as unsupported if more than half of those that could be measured are.
+    Sentences whose support could not be measured do not count.
     """
     doubts = []
     if draft.looped:

@@ -1,4 +1,4 @@
-"""Writes answers over OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
+"""Writes answers over OpenAI's chat-completions protocol."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Part of a question's time that is reserved for checking, or for the extractive fallback.
+# Share of a question's time reserved for checking, or for the extractive fallback.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
 # Tokenizers make shorter tokens, except of blanks; a longer answer is cut off.
 CHARACTERS_PER_TOKEN = 16
@@ -45,8 +45,7 @@ _NOTHING = Usage(0, 0)
 class AnswerLimits:
     """Limits of one answer.
 
-    ``silence_seconds`` is per piece from the model, ``total_seconds`` for all attempts. ``context_tokens`` covers
-    prompt and answer.
+    ``silence_seconds`` is per piece, ``total_seconds`` for all attempts. ``context_tokens`` covers prompt and answer.
     """
 
     silence_seconds: float = 60.0
@@ -152,7 +151,7 @@ class OpenAICompatibleGenerator:
     ) -> AsyncGenerator[str | None, None]:
         """Yield the model's text; None if all text before was a thought.
 
-        After calls, a second round without functions has their results; the limits cover both.
+        After calls, a second round without functions has their results.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
@@ -226,7 +225,6 @@ class OpenAICompatibleGenerator:
                         yield said[:characters_left]
                     characters_left -= len(said)
                     if characters_left < 0:
-                        # The server ignored max_tokens.
                         draft.cut_off = True
                         break
                 else:

@@ -1,4 +1,4 @@
-"""From a question to its answer: search, assemble, stream, cite. Knows no request and no saved row."""
+"""Answer a question: search, assemble, stream, cite. It uses no request and no saved row."""
 
 from __future__ import annotations
 
@@ -62,24 +62,23 @@ async def answer(
     without_model: str = "",
     instructions: str | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """The events of one answer: its AnswerDraft, AnswerTokens, then Completed; or Failed, at any point, as the last
-    one. The draft is kept up to date, so that a caller can stop in the middle.
+    """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
-    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first: the
-    trace says how. A text that counts as an instruction to the site is neither searched nor shown to a model: the only
-    event is then a Completed that says so. ``subject`` is the visitor, for whom a search profile may be chosen; empty:
-    the published one. If ``profile`` is given, it is used instead, without approved answers. ``model`` names the
-    language model that writes; empty: the site's default, and ``extractive`` quotes the documents. ``without_model`` is
-    the sentence for the reader if no language model may be used; empty: one may. ``instructions`` are the curators'
-    instructions to the model; None: those in force for the collection of all sources.
+    The draft is updated, so that a caller can stop in the middle. ``history`` are the conversation's earlier turns,
+    oldest first, which complete a follow-up question. An instruction to the site is neither searched nor shown to a
+    model: the only event is a Completed. ``subject`` is the visitor, for whom a search profile may be chosen; empty:
+    the published one. A ``profile`` is used instead, without approved answers. ``model`` names the writer; empty: the
+    site's default; ``extractive`` quotes the documents. ``without_model`` is the reader's notice that no language model
+    may be used; empty: one may. ``instructions`` are for the model; None: the active ones of the only collection of all
+    sources.
 
-    The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
-    the whole replacement and says so in its notice.
+    The joined tokens are the completed text. If the model failed on the way, `Completed` contains a replacement and a
+    notice.
     """
     if ended := await in_thread(_answer_unsearched, question, filters):
         yield ended
         return
-    # A run measures what the search finds.
+    # A run measures the search, so approved answers are skipped.
     if profile is None and (given := await in_thread(find_given, question, filters, history)) is not None:
         draft, approved = given
         yield draft
@@ -87,7 +86,7 @@ async def answer(
             yield AnswerToken(piece)
         yield approved
         return
-    # What was turned away before does not come back as something that was said.
+    # Refused instructions must not return as part of the conversation.
     history = [turn for turn in history if not await in_thread(find_instruction, turn.question)]
     try:
         draft = await in_thread(find_sources, question, filters, method, history, subject, profile)
@@ -124,7 +123,7 @@ async def answer(
 
 
 def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
-    """The refusal of an instruction to the site, or the answer to a greeting; None for other texts."""
+    """Refuse an instruction to the site, or answer a greeting; None for other texts."""
     rule = find_instruction(question)
     if not rule:
         return answer_greeting(question, filters)
@@ -135,17 +134,16 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
 
 
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
-    """Weigh the evidence in the sources; the draft records the probability that they answer."""
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # A follow-up as a model rewrote it, and a question as its spelling was put right.
+        # The searched question counts: a rewritten follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
     evidence = weigh(draft.trace, draft.results, current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # A failed vector retriever is announced as such.
+    # A failed vector retriever has its own notice.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
@@ -164,9 +162,9 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> OpenAICompatibleGenerator | None:
-    """The generator that writes, recorded in the draft with its prompt; None if the documents are quoted."""
+    """Return the writer; None if the documents are quoted."""
     generator = None
-    # What was computed over a table is right as it stands: no model retells it.
+    # A computed result is exact, so no model rewrites it.
     if draft.computed is None:
         try:
             generator = writers.generator(model)
@@ -189,10 +187,10 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Whether an answer is written. A model that may refuse is asked unless there is nothing to answer from."""
+    """Return whether to write an answer; a model that may refuse is asked unless it is hopeless."""
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # Words alone say little of whether the sources answer: a model may find more in them.
+    # Words alone are weak evidence: a model may find more in the sources.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -205,7 +203,7 @@ async def _ask_model(
     Raises: NoAnswer, ModelFailed.
     """
     tables = await in_thread(find_tables, draft.question, filters, draft.sources)
-    # Tables are offered to those models alone that were seen to use functions rightly.
+    # Only models that passed the trial of functions get tables.
     if tables is not None and not await in_thread(uses_functions, generator.name):
         tables = None
     text = ""
@@ -228,9 +226,6 @@ async def _ask_model(
 
 
 def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
-    """Record in the log, the metrics and a notice to the reader that the documents are quoted instead of the model's
-    text.
-    """
     if isinstance(error, AnswerWithheld):
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         draft.withheld = error.reason
@@ -248,20 +243,21 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
 
 
 def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """The answer in the documents' words, or computed over a table's rows; rows shown in place of a quoted one are
-    added to the draft. Raises: NoAnswer.
+    """Return the answer in the documents' words, or computed over a table's rows.
+
+    Rows shown instead of a quoted row are added to the draft. Raises: NoAnswer.
     """
     if draft.computed is None:
-        # The model that failed was given merged blocks; a quotation uses the single results.
+        # The model that failed got merged blocks; a quotation uses the single results.
         draft.sources = draft.results
         quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
-            # What is quoted stands in the documents word for word: there is nothing to verify.
+            # The text is verbatim, so there is no support to verify.
             return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
+    # Words do not show whether a computed value is right, so statements are not checked.
     return _complete(draft, text, Verified(verify(text, draft.sources).citations))
 
 

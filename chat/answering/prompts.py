@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 PROMPT_VERSION = 9
 # The model's reply if the sources do not answer.
 NO_ANSWER = "NO_ANSWER"
-# Parts of the conversation in the prompt, which only explain the question.
+# Turns of the conversation in the prompt.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
 # Share of the budget for the best source with the text around it. The sources contain the answer for 52 of 66 questions
 # with 750 tokens, 55 with 1,500, 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up continues the previous prompt, which the server has cached, with this share of the budget; all parts have
-# at most MOST_BUDGETS budgets (ADR 48).
+# A follow-up continues the cached previous prompt with this share of the budget; all parts together have at most
+# MOST_BUDGETS budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -53,7 +53,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages with the markers of the sources in them, and of those ``left_out``."""
+    """Chat messages with the markers of their sources, and of those ``left_out``."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -79,9 +79,9 @@ def compose(
 ) -> Prompt:
     """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
 
-    ``history`` is ordered oldest first. Sources are quoted with as much of the text around them as fits; others are
-    left out, except the best, which is cut. A continued dialogue does not count. ``instructions`` follow the rules, so
-    that prompt caches serve a whole collection.
+    ``history`` is ordered oldest first. Sources are quoted with the text around them that fits; others are left out,
+    except the best, which is cut. A continued dialogue does not count. ``instructions`` follow the rules, so that
+    prompt caches serve a whole collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -178,7 +178,7 @@ def _extend_span(
     """Extend the span by lines while it fits; return it with its quotation.
 
     Every ``step_up``-th line is from above. If it is 0, lines below come first, so that prompts about a source begin
-    the same.
+    alike.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -214,7 +214,6 @@ def _name_source(source: ContextSource) -> str:
 
 
 def _quote_conversation(history: Sequence[Turn]) -> str:
-    """Return the last turns without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_join_lines(turn.question)}")

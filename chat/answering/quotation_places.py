@@ -1,4 +1,4 @@
-"""Find the page and the headings of quoted words; those of their passage can be earlier ones."""
+"""Find the page and the headings of quoted words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
 
 
 def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """The quotations, each with the page and the headings of its first character: a passage may contain several short
-    slides, sheets or sections, and continue over the end of a page.
+    """Return the quotations, each with the page and the headings of its first character.
+
+    A passage may contain several short slides or sections, and continue on the next page.
     """
     found = tuple(quotations)
     if not found:
@@ -50,7 +51,7 @@ def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
 
 def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
     passage, start = quotation.passage, quotation.start
-    # Between two pages, the earlier.
+    # Between two pages, the earlier page counts.
     index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
     return replace(
         passage,

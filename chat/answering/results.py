@@ -64,7 +64,7 @@ def cut_results(
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
     """Yield the excerpt of each result with its unit closest to the question.
 
-    If ``is_answered``, the first is the answer. Results without a unit, and copies of shown text, are left out.
+    If ``is_answered``, the first is the answer. Results without a unit, and copies, are left out.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
@@ -85,7 +85,7 @@ def cut_results(
 def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
     """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it.
 
-    On tuning questions, this card adds the answer more often than another passage does.
+    On tuning questions, this card adds the answer more often than another passage.
     """
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
@@ -97,7 +97,6 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
 
 
 def find_snippet(question: str, passage: Passage) -> str:
-    """Return the passage's first sentence with most of the question's words."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)

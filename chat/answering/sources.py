@@ -49,7 +49,6 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
 
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the sources, then the shown rows that none contains."""
     rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
     further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))

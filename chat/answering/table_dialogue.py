@@ -18,7 +18,7 @@ from core.exceptions import ModelFailed
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
 # Share of the context for results, and their limits in tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# The debug panel shows this many characters.
+# Characters shown in the debug panel.
 LONGEST_TRACED = 500
 
 
@@ -35,7 +35,7 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
-        """Return the messages to add: the calls and their results. Raises: ModelFailed."""
+        """Return the messages to add: calls and results. Raises: ModelFailed."""
         messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
         for call in calls:
             told = await self._run(call)

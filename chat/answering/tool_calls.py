@@ -72,7 +72,6 @@ class Call:
         return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the call in a form that every server accepts."""
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}

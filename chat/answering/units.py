@@ -1,9 +1,4 @@
-"""The units of the context that are scored and cited: sentences, list items, table rows and pieces of code, each with
-its exact offsets. PURE.
-
-Units are cut from the blocks of a document (`retrieval.text.blocks`): a sentence answers a question about a fact, and
-its block is what a reader wants to see.
-"""
+"""Cut sources into quotable units: sentences, list items, table rows and code, with exact offsets. PURE."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-# An entry of a table of contents: nothing but links within the site.
+# An entry of a table of contents consists of links within the site.
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 
 
@@ -48,10 +43,10 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """``text`` is the document's ``text[start:end]``, a part of ``block``, which belongs to ``section``.
+    """A part of ``block``: the document's ``text[start:end]``.
 
     ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
-    the head of the table that a row belongs to.
+    the head of the row's table.
     """
 
     source: ContextSource
@@ -69,7 +64,7 @@ class QuotableUnit:
 class SourceSection:
     """The blocks of a source under one heading, up to the next heading of any level.
 
-    ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if it is unknown.
+    ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if unknown.
     """
 
     heading: str
@@ -82,9 +77,7 @@ class SourceSection:
 
 
 def blocks_of(source: ContextSource) -> tuple[Block, ...]:
-    """The blocks of a source in order, as far as they lie in it. If its passages were stored without blocks, they are
-    parsed from its text.
-    """
+    """Return the blocks of a source in order. They are parsed from its text if they were not stored."""
     context = source.block
     if context.blocks:
         return context.blocks
@@ -101,13 +94,11 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
 
 
 def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """All units that could be quoted, in the order of the sources and then of the text; headings and tables of contents
-    are left out.
-    """
+    """Return all units in the order of the sources and of the text, without headings and tables of contents."""
     return [unit for source in sources for unit in _units_of(source)]
 
 
-# Of the answers that are being written; each asks for the units of its sources several times.
+# Each answer asks for the units of its sources several times.
 @functools.lru_cache(maxsize=128)
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -132,7 +123,6 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
 
 
 def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
-    """Return the sections of a source, in reading order."""
     found = []
     for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
         own = tuple(blocks)
@@ -142,7 +132,6 @@ def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
 
 
 def _level(source: ContextSource, heading_start: int | None) -> int | None:
-    """Return a heading's level: the number of its signs in Markdown, or of the headings above the passage it begins."""
     if heading_start is None:
         return 0
     context = source.block
@@ -154,11 +143,11 @@ def _level(source: ContextSource, heading_start: int | None) -> int | None:
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
-    """Start, end and kind of each unit of a block, and the head of its table."""
+    """Yield start, end and kind of each unit of a block, and the head of its table."""
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question of an FAQ is no answer; it is the heading of what follows.
+        # The question of an FAQ is no answer; it becomes the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
@@ -176,16 +165,13 @@ def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]
 
 
 def _question(content: str, block: Block) -> str:
-    """The question of an FAQ's answer; empty for other blocks."""
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return ""
     return plain_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
 def table_head(content: str, block: Block) -> str:
-    """The head of a table as Markdown, with the rule below it; empty if it has none, or if this text does not contain
-    it.
-    """
+    """Return the head of a table as Markdown; empty if the table or this text has none."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
@@ -193,14 +179,14 @@ def table_head(content: str, block: Block) -> str:
 
 
 def as_markdown(row: str, *, is_head: bool) -> str:
-    """A row of an HTML table as a row of Markdown, a head with a rule below it."""
+    """Return an HTML table row as Markdown, a head with the line below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"
     return f"{line}\n|{'---|' * len(cells)}" if is_head else line
 
 
 def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """The heading of a section, without markup; if it precedes the source, the one stored with the passage."""
+    """Return a section's heading without markup; if it is before the source, the stored one of the passage."""
     context = source.block
     if heading_start is None:
         return plain_title(context.best.document_title)
@@ -213,5 +199,5 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
 
 
 def text_to_encode(unit: QuotableUnit) -> str:
-    """The unit's text, preceded for a row or an item by the text above it, without which it says little."""
+    """Return the unit's text. The text above a row or an item precedes it, because the unit alone says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

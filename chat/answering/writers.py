@@ -23,7 +23,7 @@ from core.users import groups_of, is_active, is_superuser
 def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     """Return the language models that ``user`` may choose, by name, the default first.
 
-    Settings add an unsaved row. All models are returned if ``user`` is None.
+    Settings add an unsaved row. None for ``user`` returns all.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}

@@ -1,4 +1,4 @@
-"""Save and approve an approved answer, with its wordings and the passages that it cites."""
+"""Save and approve an approved answer, with its wordings and cited passages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Save the approved answer's question and these other wordings of it, by which it is found."""
+    """Replace the wordings by which the approved answer is found: its question and ``others``."""
     wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
@@ -32,28 +32,29 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
             if normalized not in known
         ]
         ApprovedQuestion.objects.bulk_create(fresh)
-        # Earlier answers to the same question serve no more.
+        # A new `updated_at` invalidates cached answers to the question.
         approved.save(update_fields=["updated_at"])
     embed_wordings(approved.questions.all())
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Embed the wordings that have no vector of the site's embedder yet. If the embedder does not answer, they are
-    embedded later.
+    """Embed the wordings that have no vector of the site's embedder yet.
+
+    If the embedder does not answer, the sweep embeds them.
     """
     try:
         name = embedder_choice.embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):
             wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
             wording.save(update_fields=["embedding", "embedder"])
-            # Earlier answers to such questions serve no more.
+            # A new `updated_at` invalidates cached answers to similar questions.
             ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
     except RagsiteError as error:
         logger.warning("Wordings of approved questions have no vectors yet: %s", error)
 
 
 def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
-    """Replace the passages that the approved answer cites by these, given with their markers."""
+    """Replace the cited passages by these (marker, chunk) pairs."""
     rows = []
     for marker, chunk in passages:
         text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)
@@ -73,7 +74,6 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
 
 
 def approve(approved: ApprovedAnswer, by: Any) -> None:
-    """Approve the answer: readers get it from now on."""
     approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
     approved.flag, approved.flagged_at, approved.told_at = "", None, None
     approved.save()

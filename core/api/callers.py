@@ -5,7 +5,7 @@ from typing import Any
 
 
 def network_of(address: str) -> str:
-    """Return the address for limits: for IPv6 the /64 network of one customer; other text unchanged."""
+    """Return the address for limits: for IPv6 a customer's /64 network; other text unchanged."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -16,7 +16,7 @@ def network_of(address: str) -> str:
 
 
 def address_of(request: Any) -> str:
-    # The web server imports this module before the settings exist, and DRF reads them on import.
+    # DRF reads the settings on import, and the web server imports this module before they exist.
     from rest_framework.throttling import BaseThrottle
 
     return network_of(str(BaseThrottle().get_ident(request) or ""))

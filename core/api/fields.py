@@ -16,7 +16,7 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 class KnownFieldsOnly(serializers.Serializer[Any]):
     """A body whose unknown fields are refused by name: a misspelt field would have no effect.
 
-    ``ignored_fields`` are accepted without effect.
+    ``ignored_fields`` are accepted.
     """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
@@ -54,7 +54,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.ChoiceField):
-    """A choice whose error lists the choices and does not repeat the value."""
+    """A choice whose error does not repeat the value."""
 
     def to_internal_value(self, data: Any) -> Any:
         if data == "" and self.allow_blank:

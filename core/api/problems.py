@@ -85,7 +85,7 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """A view that answers every error in JSON, including Django's.
 
-    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something; `admin` suffices.
+    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something, or `admin`.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -93,12 +93,12 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # Django accepts a declared charset such as hex, but cannot decode a form with it.
+        # Django cannot decode a form with a declared charset such as hex.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
     def check_permissions(self, request: Request) -> None:
-        # The user's rights come first: a key must not reveal more than its user sees.
+        # A key must not reveal more than its user sees.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
         check_scopes(request, self.key_scopes if is_reading else self.writing_scopes)
@@ -122,7 +122,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # The fields accept some values that the database refuses, such as a NUL in a user name.
+                # The fields accept some values that the database refuses, such as a NUL.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

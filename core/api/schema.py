@@ -1,6 +1,6 @@
 """The schema of the refusals that all operations share.
 
-A view names its error form as ``problem_serializer``; the default is `{"detail": "One sentence."}`.
+A view names its error form as ``problem_serializer``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A language model for short, whole replies: rewritten queries, questions for a passage, verdicts."""
+"""A language model for short, whole replies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WholeReply:
 class ChatModel:
     """A model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. A failure is final, because callers have a fallback.
+    ``timeout_seconds`` limits a whole request. There are no retries, because callers have a fallback.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float) -> None:

@@ -1,7 +1,4 @@
-"""The client of chat-completions servers for every call to a language model.
-
-It limits attempts, pauses and time, and learns which parameters a model refuses.
-"""
+"""The client of chat-completions servers for every call to a language model."""
 
 from __future__ import annotations
 
@@ -29,12 +26,12 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer do not fit. Their message also names max_tokens, which they accept.
+# Servers say this if prompt and answer do not fit. Their message also names max_tokens.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# The status differs: vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
+# vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# Chat templates without a system role, such as Gemma's and older ones of Mistral, complain in these words.
+# Chat templates without a system role, such as Gemma's, complain in these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -43,7 +40,7 @@ _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM
 
 
 class Refused(Exception):
-    """The status was not 200. ``pause_seconds`` is the pause that the server asks for, or None."""
+    """The status was not 200. ``pause_seconds`` is requested by the server, or None."""
 
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
@@ -91,9 +88,9 @@ def _read_retry_after(value: str) -> float | None:
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
-# A longer pause counts as a failure, because a user waits.
+# A user waits, so a longer pause counts as a failure.
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses concern one request: the server works.
+# These statuses concern one request; the server works.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -156,7 +153,7 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # The first piece already closes the breaker: a trial may last as long as an answer.
+                            # A trial may last as long as an answer, so the first piece closes the breaker.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -174,8 +171,8 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried, at once if a request part was refused; later failures are final. If
-        time runs out after the first word, the completion ends with LENGTH.
+        A failure before the first word is retried, at once if a request part was refused. If time runs out after the
+        first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -218,7 +215,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
-        """Remember refused parts; a server that accepted functions before refused only this use of them."""
+        """Remember refused parts; a server that accepted functions before refused only this use."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -9,12 +9,12 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# An answer has some kilobytes; the limit protects memory from an endless one.
+# An answer has some kilobytes; the limit stops an endless one.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Completions end with these names at large providers. Any other name (`abort`, `error`, `cancelled`) is a failure.
+# Names at large providers. Any other (`abort`, `error`, `cancelled`) is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -89,7 +89,7 @@ async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]
         if received > LARGEST_RESPONSE_BYTES:
             raise ModelFailed("The model server sent more than an answer can be.")
         held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
-        # A CR at the end may be the first half of a line end.
+        # A final CR may be the first half of a line end.
         end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
         whole, held = held[:end], held[end:]
         for line in whole.splitlines():

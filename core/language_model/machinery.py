@@ -1,7 +1,6 @@
 """Remove thoughts, function calls and template signs from a model's text. PURE.
 
-Another family of models needs only another row in :data:`THOUGHTS`. Text in the sources may be shown, because documents
-can be about such signs.
+Another family of models needs only another row in :data:`THOUGHTS`. Signs in the sources may be shown.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A thought without an opening sign often begins so. The text is then kept back until its end or a closing sign.
+# Such a text is kept back until its end or a closing sign.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -42,7 +41,7 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# After the end of its turn a model continues with an invented conversation.
+# After its turn a model continues with an invented conversation.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -61,7 +60,7 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# These openings are words, which count only at the beginning of a reply.
+# These words count only at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
 # The text so far may end with the beginning of a sign.
 _MAY_BE_TAG = re.compile(
@@ -99,9 +98,8 @@ class MachineryStream:
     """A filter of streamed text that passes on only the reply.
 
     ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, text is kept back until a
-    thought closes, or to the end. ``withheld``: text was left out. ``closes_alone``: a closing sign came without an
-    opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and resets
-    it.
+    thought closes. ``withheld``: text was left out. ``closes_alone``: a closing sign came without an opening one; if
+    text was passed on before it, ``takes_back`` is true until the caller removes that text and resets it.
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # HTML's <s> is open: the next </s> does not end the model's turn.
+        # The next </s> closes HTML's <s>, not the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False

@@ -1,4 +1,4 @@
-"""Experiments in the admin: form, page, and the buttons to start and end them."""
+"""Experiments in the admin."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors get the treatment, which may be unpublished, so starting needs the right to publish.
+            # Visitors get the treatment, which may be unpublished.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),

@@ -1,4 +1,4 @@
-"""Gates in the admin, with a page that shows a gate's verdict on a version or a draft."""
+"""Gates in the admin, with their verdicts on a version or a draft."""
 
 from __future__ import annotations
 

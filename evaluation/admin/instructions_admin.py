@@ -1,4 +1,4 @@
-"""Instructions of collections to a language model: versions with a preview. A gate decides which take effect."""
+"""Instructions of collections to a language model: versions with a preview."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Copy the text of the version in ``?from=``."""
         named = request.GET.get("from", "")
         version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
         given: dict[str, Any] = super().get_changeform_initial_data(request)

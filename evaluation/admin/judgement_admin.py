@@ -1,4 +1,4 @@
-"""Judgements in the admin: their list, their part of an answer's page, and the judge's tokens."""
+"""Judgements in the admin."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores. It omits computed answers, whose words do not show whether the number is right."""
+    """A filter for low scores, without computed answers, whose words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -136,7 +136,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also allow users who may delete answers, whose judgements are deleted too."""
+        """Allow users who may delete answers, whose judgements are deleted too."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

@@ -34,7 +34,7 @@ from retrieval.search.search_places import place_to_search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# The limit applies to the passages of the answer, and to the hits of a search.
+# For the passages of the answer, and for the hits of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
@@ -188,7 +188,6 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
-        """Expect the passage in ``chunk``."""
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)

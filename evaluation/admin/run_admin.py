@@ -45,7 +45,7 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# An answer that meets this share of the expectations is right, even if it is too long.
+# Such an answer is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
 # The keys are values of `RunComparison.beyond_chance`.
@@ -53,7 +53,6 @@ _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
-    """Return the run's status with its progress, or with the failed attempt between attempts."""
     if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
@@ -92,7 +91,6 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    """Return the metric's name and mean. An unknown metric means the kind's first."""
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
@@ -157,7 +155,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, worst first. ``wrong_only`` has an effect only on answers runs."""
+    """Return the run's results, worst first; ``wrong_only`` only affects answers runs."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -259,7 +257,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # Other runs are on the documents in service or on the same draft.
+            # The baseline is on the documents in service or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

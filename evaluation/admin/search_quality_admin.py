@@ -1,4 +1,4 @@
-"""The page "Search quality": administrators compare embedders, try an embedder on this site, and switch to it."""
+"""The page "Search quality": administrators compare embedders, try one on this site, and switch to it."""
 
 from __future__ import annotations
 
@@ -100,10 +100,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 
 
 def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
-    """Return a table row: the embedder with its costs for this number of passages.
-
-    ``minutes`` is the time that one core needs, or None if the speed was not measured.
-    """
+    """Return a table row; ``minutes`` of one core are None if the speed was not measured."""
     speed = known.passages_a_second
     return {
         "known": known,

@@ -103,7 +103,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
-    # Annotated rows lose the model's default order.
+    # Annotated rows lose the default order.
     ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm

@@ -11,7 +11,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# One row per day and one for all days, because percentiles of days cannot be added.
+# Percentiles of days cannot be added, so there is a row for all days.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -32,8 +32,7 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Stopped, failed and copied answers have no meaningful time. The key `repeated` marks copies whose original was
-# deleted.
+# Stopped, failed and copied answers have no meaningful time. The key `repeated` marks copies of deleted originals.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 

@@ -1,4 +1,4 @@
-"""Gaps in the documents: questions without a good answer, embedded and grouped by meaning."""
+"""Gaps in the documents: questions without a good answer, grouped by meaning."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups are joined from this mean cosine. On SQuAD and XQuAD (Dutch), a group then has the questions of one paragraph;
-# a lower value joins unrelated Dutch questions.
+# Least mean cosine of joined groups. On SQuAD and XQuAD (Dutch), a group then has the questions of one paragraph; a
+# lower value joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -49,8 +49,8 @@ class Unanswered:
 class Gap:
     """Unanswered questions about one subject.
 
-    ``questions`` are the wordings, most typical first. ``asked`` has an element per time a wording was asked, latest
-    first. ``documents`` were found most often.
+    ``questions`` are the wordings, most typical first. ``asked`` has an element per asking, latest first. ``documents``
+    were found most often.
     """
 
     questions: tuple[str, ...]
@@ -83,8 +83,8 @@ def gaps(
 ) -> list[Gap]:
     """Return the gaps, largest first, then by most typical question. Each question is in exactly one gap.
 
-    ``vectors`` are unit vectors of shape (len(wordings), dimension), in the order of :func:`wordings`. The order of
-    ``asked`` does not matter. Empty without questions.
+    ``vectors`` are unit vectors of shape (len(wordings), dimension), in the order of :func:`wordings`. Empty without
+    questions.
     """
     words = wordings(asked)
     times: dict[str, list[Unanswered]] = {}
@@ -108,9 +108,8 @@ def gaps(
 def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
     """Return groups of ascending row numbers, in the order of their first rows, by average linkage (UPGMA).
 
-    The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the pair
-    with the lowest rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships",
-    1958.
+    The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the lowest
+    rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958.
     """
     number = len(vectors)
     if number == 0:
@@ -154,7 +153,7 @@ _SAMPLE = 20
 def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """Return the latest questions that were refused or not helped, at most 500, and their total number.
 
-    Left out are instructions to the site, which are not searched, questions to drafts, and questions settled since.
+    Instructions to the site, questions to drafts, and questions settled since are left out.
     """
     searched = scope.answers().exclude(search_method="")
     # Usually no draft exists, and then an index returns the answers in order.
@@ -173,7 +172,7 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return for each group of answers the three ``readable`` documents found most often; ties by lower id."""
+    """Return the three ``readable`` documents found most often by each group of answers; ties by lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -212,7 +211,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
-    key = hashlib.sha256(key.encode()).hexdigest()  # model names contain characters that cache keys may not contain
+    key = hashlib.sha256(key.encode()).hexdigest()  # cache keys exclude some characters of model names
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept

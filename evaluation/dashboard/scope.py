@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows: finished in the last days, in one or all collections."""
+"""The answers that the dashboard shows."""
 
 from __future__ import annotations
 
@@ -77,10 +77,7 @@ class DashboardScope:
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Return the scope of the query parameters, by default 30 days and all collections.
-
-    Unknown values and unreadable collections mean the defaults.
-    """
+    """Return the scope of the query parameters; unknown values and unreadable collections mean the defaults."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
@@ -100,7 +97,7 @@ def start_of(day: date) -> datetime:
 def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
     """Return the period's low groundedness scores by the rules, lowest first, then latest.
 
-    Computed answers are left out: their words do not show whether the number is right.
+    Computed answers are left out: words do not show whether a number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

@@ -1,7 +1,6 @@
 """The worker's part of a trial: download an embedder, make its vectors, fit and measure it, switch to it.
 
-The site keeps searching with its own embedder until an administrator agrees to the switch. New vectors are stored
-separately, so a worker that dies loses at most one batch of passages.
+New vectors are stored separately, so the site keeps its own embedder, and a dead worker loses at most one batch.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def attempt(trial_id: int) -> EmbedderTrial | None:
-    """Run the trial as far as possible and return its stored state, or None if the lease failed or was lost."""
+    """Run the trial as far as possible; return its stored state, or None if the lease failed or was lost."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -57,7 +56,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # The candidate takes hundreds of MiB, which are not needed before the switch.
+        # The candidate takes hundreds of MiB.
         embedder_choice.forget_candidates()
     trial.refresh_from_db()
     return trial
@@ -89,7 +88,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # This call downloads the files into the cache that all processes share.
+        # All processes share this cache.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.chosen_embedder(options)
     candidate.prepare()
@@ -100,7 +99,6 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
-    """Fit the candidate's thresholds, unless they are built in. Return the reason for a failure, or ""."""
     if embedder_choice.embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])

@@ -22,7 +22,7 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchM
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# Another weight must raise the mean nDCG by LEAST_GAIN over the method's own weight.
+# Another weight must raise the mean nDCG by LEAST_GAIN over the method's own.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
 # Fewer questions choose no weight; all of them judge.
 FEWEST_TO_CHOOSE = 20
@@ -33,10 +33,9 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
     """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
 
-    For several sets, the last figures have an empty name and cover all sets. Every second question chooses the weight,
-    the others give the figures. The weight is None, and all questions give the figures, if there are fewer than
-    FEWEST_TO_CHOOSE questions, if the candidate is built in, or if the profile sets its own weights or another method
-    than ZSCORE.
+    For several sets, the last figures have an empty name and cover all. Every second question chooses the weight, the
+    others give the figures. The weight is None, and all questions give the figures, with fewer than FEWEST_TO_CHOOSE
+    questions, for a built-in candidate, and for a profile with its own weights or another method than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

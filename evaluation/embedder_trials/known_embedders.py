@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownEmbedder:
-    """An embedder with its licence and costs.
+    """An embedder with its licence and costs; None means not measured (docs/models.md).
 
     ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` processor time,
     ``passages_a_second`` the speed of one core, and ``first_right`` the share of questions whose first passage is right
-    (mean over two public sets). docs/models.md describes the measurements; None means not measured. ``options``
-    contains prompts.
+    (mean over two public sets). ``options`` contains prompts.
     """
 
     key: str
@@ -101,7 +100,7 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known(name: str) -> KnownEmbedder | None:
-    """Return the known embedder, or None, comparing only the last part of the folder or hub name."""
+    """Return the known embedder with the same last part of the folder or hub name, or None."""
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -110,15 +109,15 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Return the options of an embedder, with the prompts of a known one, because some exports lack them."""
+    """Return an embedder's options, with a known one's prompts, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# The index graph needs about this number of bytes per passage.
+# Bytes per passage of the index graph, about.
 BYTES_OF_LINKS = 950
 
 
 def stored_bytes(passages: int, dimension: int) -> int:
-    """Return the bytes for the vectors of these passages, stored with two bytes per dimension in table and index."""
+    """Return the bytes of the vectors, stored with two bytes per dimension in table and index."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

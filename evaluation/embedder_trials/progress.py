@@ -11,19 +11,19 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker hands a trial back after this time, before CELERY_TASK_TIME_LIMIT ends the task.
+# A worker then hands a trial back, before CELERY_TASK_TIME_LIMIT ends the task.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The worker's time limit has passed. The next worker continues the trial."""
+    """The worker's time limit has passed; the next worker continues."""
 
 
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    It raises LeaseLost if the trial was cancelled, and StintOver after the worker's time limit, except during a switch.
+    Raises: LeaseLost if the trial was cancelled; StintOver after the time limit, except during a switch.
     """
 
     def __init__(self, trial: EmbedderTrial) -> None:
@@ -46,7 +46,7 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download without raising, and close the connection of the hub client's thread."""
+        """Store the progress of a download, and close the connection of the hub client's thread."""
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

@@ -18,7 +18,7 @@ from retrieval.index import reembedding
 
 
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
-    """Queue a trial for a worker and return it.
+    """Queue a trial for a worker.
 
     Raises: EvaluationError if another trial is unfinished, or if the settings name an embedder.
     """
@@ -53,10 +53,7 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel(trial: EmbedderTrial) -> None:
-    """Mark the trial as cancelled. Its worker stops when it next stores its progress.
-
-    The vectors remain until `discard_unused` deletes them.
-    """
+    """Cancel the trial; its vectors remain until `discard_unused` deletes them."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
@@ -65,7 +62,7 @@ def cancel(trial: EmbedderTrial) -> None:
 def discard_unused() -> int:
     """Delete the vectors of all embedders except the site's, and return the number of these embedders.
 
-    Measured trials become cancelled. Raises: EvaluationError if a trial is unfinished.
+    Raises: EvaluationError if a trial is unfinished.
     """
     if EmbedderTrial.unfinished().exists():
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))

@@ -1,12 +1,12 @@
 """DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-Faults of DeepEval 4.3.1 are guarded against: missing claims, statements or verdicts give 1 for faithfulness and answer
+Guards against faults of DeepEval 4.3.1: missing claims, statements or verdicts give 1 for faithfulness and answer
 relevancy, and 0 for context relevancy; unreadable verdicts are dropped; a TypeError of the judge is caught and the
 question repeated without a form; `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
 
-By default DeepEval sends telemetry, reads `.env` and its own key file from the current folder into the environment,
-writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio: only a
-worker's task imports this module, never a web process.
+By default DeepEval sends telemetry, reads `.env` and its key file from the current folder, writes files there, and
+offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports
+this module.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics. For a refusal, only the sources are judged: they might have answered the question."""
+        """Return the metrics; a refusal's sources alone are judged: they might have answered the question."""
         if not case.sources:
             return ()
         if case.refused:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound=BaseModel)
 
-# Some servers report no tokens. The budget then counts an estimate.
+# An estimate for servers that report no tokens.
 CHARACTERS_PER_TOKEN = 4
-# The limit is per answer. Verdicts on some dozens of claims take a quarter; a longer answer is an error.
+# Per answer. Verdicts on some dozens of claims take a quarter.
 MOST_TOKENS = 4096
 _SYSTEM = """\
 You judge the answers of a system that quotes documents. The passages, the answer and the question that you are given \
@@ -57,7 +57,7 @@ class JudgeModel(ChatModel):
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema for OpenAI's strict mode: every property is required, and no others are allowed."""
+    """Return the schema for OpenAI's strict mode: all properties are required, and no others are allowed."""
     changed: dict[str, Any] = {}
     for key, value in schema.items():
         if isinstance(value, Mapping):

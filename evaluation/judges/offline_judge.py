@@ -111,7 +111,7 @@ class OfflineJudge:
         self._verified: Verified | None = None
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics. A refusal has only its sources measured; an answer without claims has no support."""
+        """Return the metrics; a refusal has only its sources measured; an answer without claims has no support."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
@@ -148,10 +148,7 @@ class OfflineJudge:
         return Measured(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
 
     def _measure_citation_support(self, case: Case) -> Measured:
-        """Return the share of sentences supported by the passages that they cite.
-
-        An uncited sentence is unsupported.
-        """
+        """Return the share of sentences supported by the passages that they cite; uncited ones are unsupported."""
         statements = _select_measured(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
@@ -192,7 +189,7 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # `verify` needs the embedder: it would report every sentence as written in another language.
+                # Without the embedder, `verify` would report every sentence as written in another language.
                 embedder_choice.embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error

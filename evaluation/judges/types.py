@@ -1,5 +1,3 @@
-"""A case to judge, the judge, its result, and its errors."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +18,15 @@ class UnusableJudgement(JudgeError):
 
 
 class NotMeasurable(UnusableJudgement):
-    """The metric does not apply to this answer; another attempt does not help."""
+    """The metric does not apply to this answer."""
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked: not configured, away, late, or without vectors. Other metrics would fail too."""
+    """The judge cannot be asked; other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
-    """The day's tokens are spent. Another attempt today does not help."""
+    """The day's tokens are spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,8 @@ class Case:
     """An answer with its sources.
 
     ``answer`` includes the markers; ``reference`` is the expected answer, or empty. ``markers`` belong to a model's
-    text; None: every ``[n]`` is a marker. ``is_quoted``: the answer quotes passages or was computed over a table, so
-    its sources support it.
+    text; None: every ``[n]`` is a marker. ``is_quoted``: the answer is quoted or computed over a table, so its sources
+    support it.
     """
 
     question: str
@@ -51,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A score in [0, 1] with its reason in words. ``details`` has an object per sentence, claim or passage."""
+    """A score in [0, 1] with its reason. ``details`` has an object per sentence, claim or passage."""
 
     score: float
     reason: str
@@ -60,7 +58,7 @@ class Measured:
 
 
 class Judge(Protocol):
-    """A judge of one case. Each judgement has its own instance."""
+    """A judge of one case."""
 
     name: str
 

@@ -11,12 +11,12 @@ from retrieval.models import Embedder
 
 
 class EmbedderTrial(EvaluationJob):
-    """A trial of an embedder on this site. After its measurement an administrator can switch the site to it.
+    """A trial of an embedder on this site, to which an administrator can then switch the site.
 
-    The row is a job (see `EvaluationJob`). ``options`` becomes ``Embedder.options``. ``done`` of ``total`` units of
-    ``step`` are finished. ``with_switch``: an administrator agreed to the switch.
+    ``options`` becomes ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
+    administrator agreed to the switch.
 
-    ``figures`` has an object per evaluation set and, if there are several, one for all sets. Its keys are ``set``,
+    ``figures`` has an object per evaluation set and, if there are several, one for all. Its keys are ``set``,
     ``questions``, ``difference`` (mean difference of nDCG), ``low`` and ``high`` (its interval), ``before`` and
     ``after``, which have ``ndcg``, ``first`` (share of questions whose first passage is right) and ``milliseconds``
     (median of a search).

@@ -14,12 +14,11 @@ from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(EvaluationJob):
-    """A set searched or answered with one profile. The row is a job (see `EvaluationJob`).
+    """A set searched or answered with one profile.
 
-    ``settings`` copies the profile, because the site's settings may change. ``fingerprint`` is a hash of the questions;
-    ``conditions`` are other influences; ``corpus_version`` is the version of the documents (or of the draft) when the
-    run began. Runs with all of these equal differ only by their profile. ``unreliable_reason`` is empty for reliable
-    figures.
+    ``settings`` copies the profile, because the site's may change. ``fingerprint`` is a hash of the questions;
+    ``conditions`` are other influences; ``corpus_version`` is the documents' (or draft's) version at the start. Runs
+    with all of these equal differ only by their profile. ``unreliable_reason`` is empty for reliable figures.
     """
 
     class Status(models.TextChoices):
@@ -44,7 +43,7 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # The instructions of an answers run: the active ones at the request, or those to measure.
+    # The instructions active at the request, or to be measured.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )
@@ -74,7 +73,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The searched collection: the set's, or the draft's working copy, None after its deletion."""
+        """The set's collection, or the draft's working copy; None after its deletion."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -87,7 +86,7 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question of a search run. ``text`` is kept if ``question`` is deleted.
+    """The result of one question of a search run. ``text`` remains if ``question`` is deleted.
 
     ``expected`` has an object per expected passage: source, quote, grade, rank (None: not found) and whether it still
     exists.
@@ -116,7 +115,7 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question of an answers run. ``text`` is kept if ``question`` is deleted.
+    """The answer to one question of an answers run. ``text`` remains if ``question`` is deleted.
 
     Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
     answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``citations`` has objects

@@ -15,7 +15,7 @@ from retrieval.models import Collection
 
 
 class RunKind(models.TextChoices):
-    """The subject of a run: whether passages are found, or whether answers are right."""
+    """The subject of a run: found passages, or right answers."""
 
     SEARCH = "search", _("search")
     ANSWERS = "answers", _("answers")
@@ -44,8 +44,7 @@ class EvaluationSet(models.Model):
 def asked_by(kind: str, path: str = "") -> Q | Exists:
     """Return the condition that a run of this kind can ask the question at ``path``, by default the row itself.
 
-    A search run needs a passage to find. An answers run needs an expected answer, words that the answer must contain,
-    or an expected refusal.
+    A search run needs a passage to find; an answers run an expected answer, required words, or an expected refusal.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
@@ -55,7 +54,7 @@ def asked_by(kind: str, path: str = "") -> Q | Exists:
 
 
 def asked(path: str = "") -> Q:
-    """Return the condition that a run of some kind can ask the question at ``path``: it is no draft."""
+    """Return the condition that some run can ask the question at ``path``."""
     return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
 
 
@@ -151,7 +150,7 @@ class EvaluationQuestion(models.Model):
 class ExpectedPassage(models.Model):
     """A passage that a question should find: a quote of a document, or any passage of it without a quote.
 
-    Source and quote identify it, also after the document was read again or replaced.
+    Source and quote identify it, also after the document was replaced.
     """
 
     question = models.ForeignKey(

@@ -18,8 +18,8 @@ def new_salt() -> str:
 class Experiment(models.Model):
     """Two search profiles, each for half of the visitors that take part, and the metric that decides.
 
-    A started experiment is not changed, and at most one runs. ``control`` is empty for the built-in profile;
-    ``control_settings`` has its settings at the start.
+    At most one experiment runs. ``control`` is empty for the built-in profile; ``control_settings`` has its settings at
+    the start.
     """
 
     class State(models.TextChoices):

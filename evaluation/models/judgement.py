@@ -10,7 +10,7 @@ from evaluation.models.base import EvaluationJob, running_is_leased
 
 
 class Judgement(EvaluationJob):
-    """One judge's judgement of one answer. The row is a job (see `EvaluationJob`)."""
+    """One judge's judgement of one answer."""
 
     class Judge(models.TextChoices):
         OFFLINE = "offline", _("rules")
@@ -53,10 +53,9 @@ class Judgement(EvaluationJob):
 
 
 class Score(models.Model):
-    """One metric of an answer: a score in [0, 1], better when higher, or an error.
+    """One metric of an answer: a score in [0, 1], better when higher, or an error, never both.
 
-    Constraints refuse a row with both, with neither, or with NaN. ``details`` has an object per sentence, claim or
-    passage.
+    ``details`` has an object per sentence, claim or passage.
     """
 
     class Metric(models.TextChoices):
@@ -115,7 +114,7 @@ class Score(models.Model):
 class JudgeUsage(models.Model):
     """The tokens of judging with a language model on one day, in the site's time zone.
 
-    They are not a sum over judgements, which may be deleted or made again.
+    Judgements may be deleted or made again, so a sum over them would be wrong.
     """
 
     day = models.DateField(_("day"), unique=True)

@@ -22,16 +22,16 @@ _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
+# A reply with at least this agreement is right.
 RIGHT_AGREEMENT = 0.7
-"""A reply with at least this agreement is right."""
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
     """Return the degree to which the reply says what was expected.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
-    contains its words in order (:func:`holds_answer`); else the mean probability that the reply, taken as the only
-    passage, supports the expected sentences. None without an expected answer, or if it is in another language.
+    contains its words in order (:func:`holds_answer`); else the mean probability that the reply, as the only passage,
+    supports the expected sentences. None without an expected answer, or if it is in another language.
     """
     if expects_refusal:
         return float(refused)
@@ -57,7 +57,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence without a claim, such as a bare word, has no support; its words are not in the reply.
+    # A sentence without a claim, such as a bare word, has no support.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 
@@ -66,7 +66,7 @@ def holds_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
     Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"
-    contains "World War II". No text contains an answer of articles and punctuation alone. Source: Rajpurkar, Zhang,
+    contains "World War II". No text contains an answer of only articles and punctuation. Source: Rajpurkar, Zhang,
     Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of
     punctuation inside words.
     """

@@ -62,13 +62,13 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed: the result is then not the profile's result."""
+    """Raise NotMeasured if a part of the search failed: the result is then not the profile's."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than the time limit of a search."""
+    """Load the reranker's model, which may take longer than a search may."""
     if name != NO_RERANKER:
         backends.reranker(name).prepare()
 
@@ -79,14 +79,13 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results, if the profile searches that deeply. Its own top_k changes no rank.
+        # recall@50 needs 50 results; the profile's own top_k changes no rank.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Load models and open connections, so that the first question is not slower than the others."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
@@ -118,7 +117,7 @@ class SearchMeasurement:
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Return why the figures of these results are unreliable, or "" if they are reliable."""
+        """Return why the figures are unreliable, or ""."""
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
@@ -161,9 +160,9 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply to a visitor who asks this after ``history``. No answer is saved.
+    """Return the reply to a visitor who asks this after ``history``, without saving it.
 
-    ``instructions`` are for a language model; None: the active instructions.
+    ``instructions`` are for a language model; None: the active ones.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -207,7 +206,7 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A fallback makes the run unreliable, so judging it would waste tokens.
+        # A fallback makes the run unreliable.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -286,7 +285,7 @@ def _describe_citation(citation: VerifiedCitation) -> dict[str, Any]:
 
 # The worker must finish within the time of its task.
 LONGEST_SECONDS = 5 * 60.0
-# After this number of failures in a row the judge is not asked again in this attempt.
+# Failures in a row, after which this attempt does not ask the judge.
 MOST_UNAVAILABLE = 3
 
 

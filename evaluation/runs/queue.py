@@ -1,4 +1,4 @@
-"""Requests of runs. A run's row is its job (see `core.jobs`)."""
+"""Requests of runs, whose rows are their jobs (see `core.jobs`)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ def request_run(
 ) -> EvaluationRun:
     """Return a run of the set with this profile for a worker to measure, or an equal unfinished run.
 
-    A ``draft`` is searched instead of the documents in service. ``instructions`` are for an answers run; None: the
-    active ones. Unless ``to_worker``, a new run is not enqueued: the caller measures it. Raises: EvaluationError for a
-    draft that is not open.
+    A ``draft`` replaces the documents in service. ``instructions`` are for an answers run; None: the active ones.
+    Unless ``to_worker``, the caller measures a new run. Raises: EvaluationError for a draft that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
@@ -64,14 +63,14 @@ def request_run(
 
 
 def instructions_in_force(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
-    """Return the collection's instructions to a model, or None for a search run, which asks no model."""
+    """Return the collection's instructions to a model, or None for a search run."""
     if kind != RunKind.ANSWERS:
         return None
     return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:
-    """Cancel the unfinished runs, and return their number. A running run stops at its next question."""
+    """Cancel the unfinished runs, and return their number; a running run stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )

@@ -1,4 +1,4 @@
-"""The metrics of each kind of run, a run's results as means with intervals, and the comparison of two runs."""
+"""The metrics of each kind of run, means with intervals, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, addresses and gates; ``field`` its name in results."""
+    """A metric of a run: ``key`` in summaries, addresses and gates, ``field`` in results."""
 
     key: str
     field: str
@@ -148,7 +148,7 @@ def _summarise_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """Return for each metric of the judge the mean of its scores, their number, and the number of errors."""
+    """Return for each metric of the judge the mean, the number of scores, and the number of errors."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         for metric, judged in result.judged.items():
@@ -169,9 +169,9 @@ def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
 
 
 def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with its baseline of the same kind: better and worse questions, largest difference first.
+    """Compare the run with its baseline of the same kind, by its first metric or ``metric``.
 
-    The default ``metric`` is the kind's first metric.
+    The questions are ordered by difference, largest first.
     """
     before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
     after = {result.question_id: result for result in results_of(run).exclude(question=None)}
@@ -207,7 +207,6 @@ def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) ->
 
 
 def _find_sign(interval: Interval, differences: Sequence[float]) -> int:
-    """Return 1 for a gain beyond chance, -1 for a loss beyond chance, else 0."""
     gained = Interval(-interval.mean, -interval.high, -interval.low)
     return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
 
@@ -226,7 +225,7 @@ def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
-    # These settings affect only the context of an answer, so they change no search run.
+    # These settings change no search run.
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
         changed = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)

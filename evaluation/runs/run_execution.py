@@ -1,6 +1,6 @@
 """Measuring a run: lease its row, ask every question, save each result at once.
 
-The next worker continues after a crash, or begins again if a condition of the results has changed.
+The next worker continues after a crash, or begins again if a condition has changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# The worker leaves the other questions to the next worker, before CELERY_TASK_TIME_LIMIT ends its task.
+# The next worker asks the other questions, before CELERY_TASK_TIME_LIMIT ends the task.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -80,7 +80,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # Reading it first makes a change during the resolution of passages visible at the end.
+    # A change while passages are resolved is then visible at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -149,7 +149,6 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
 
 
 def _save(run: EvaluationRun, result: Result) -> None:
-    """Save the question's result and the run's progress, unless the lease was lost."""
     with transaction.atomic():
         run.lock()
         if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():

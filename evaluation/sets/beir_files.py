@@ -1,8 +1,7 @@
-"""Queries and judgements in BEIR's format, without a corpus: the site's own documents are the corpus. PURE.
+"""Queries and judgements in BEIR's format; the site's own documents are the corpus. PURE.
 
-The files are uploaded. Each judgement keeps its line, for the error if the site does not have its document. Source:
-Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information
-Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
+Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
+Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ LARGEST_GRADE = 1000
 LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
+# Pairs of a line's place in the file and its text.
 Lines = Iterable[tuple[str, str]]
-"""Each line with its place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,10 @@ class ImportedQuestion:
 def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
-    Both arguments are contents of files. A query may have an expected "answer", "must" and "must_not" (words of the
-    answer), "max_chars", or "expects_refusal": true. If there are judgements, unjudged queries and judgements of
-    unknown queries are left out: files for a split share the queries of the whole set. Otherwise all queries with an
-    expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
+    A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
+    "expects_refusal": true. Unjudged queries and judgements of unknown queries are left out, because files for a split
+    share the queries of the whole set; without judgements, all queries with an expectation are returned. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
@@ -76,7 +75,6 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
 
 
 def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Yield each line that is not blank, with its place."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -87,7 +85,6 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each JSON object of the file, with its place."""
     for where, line in lines:
         try:
             row = json.loads(line)

@@ -22,9 +22,8 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's draft question for this answer, and whether it is new.
 
-    A follow-up is stored as rewritten, or with the question before it. A rewritten question may contain words of all
-    sources. If a source is outside the set's collection, readers of the set may not see it: the question is then stored
-    as typed.
+    A follow-up is stored as rewritten, or with the question before it; as typed if a source is outside the set's
+    collection: a rewritten question may contain words of sources that readers of the set may not see.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -44,10 +43,10 @@ def rests_within(answer: Answer, collection: Collection) -> bool:
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:
-    """Return the set for the collection's answers that did not help. Create it if it does not exist."""
+    """Return the set for the collection's answers that did not help, and create it if missing."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
-        # Two long names may begin alike; the id distinguishes them.
+        # Two long names may begin alike.
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
     return EvaluationSet.objects.get_or_create(
         slug=slug,
@@ -74,7 +73,6 @@ def collection_asked(answer: Answer) -> Collection | None:
 
 
 def _find_collection_in_service(collection: Collection) -> Collection:
-    """Return the draft's collection if this is a draft's working copy, else the collection itself."""
     draft = draft_of(collection)
     return collection if draft is None else draft.collection
 
@@ -97,7 +95,7 @@ def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> Expect
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
     """Read two files in BEIR's format whose document ids are sources of the collection.
 
-    Raises: UnreadableTestSet, which names the file and the line, also for an unknown document.
+    Raises: UnreadableTestSet, also for an unknown document.
     """
     questions = read_questions(queries, judgements)
     known = set(Document.objects.filter(collection=collection).values_list("source", flat=True))

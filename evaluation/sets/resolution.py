@@ -12,7 +12,7 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# The overlap must be at least this share of the shorter text, quote or chunk.
+# Least overlap, as a share of the shorter text, quote or chunk.
 LEAST_SHARE = 0.5
 
 
@@ -36,7 +36,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
     """Find the expected passages in the collection's chunks, by id in the order given.
 
-    A passage is found by its words, wherever its document has them now, and however it is cut into chunks.
+    A passage is found by its words, however the document is cut into chunks.
     """
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))

@@ -59,7 +59,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return user
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        # The backend counts failures. Later stages ask for the proofs besides a password.
+        # Later stages ask for the second factor.
         request.stages_follow = True  # type: ignore[attr-defined]
 
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
@@ -111,12 +111,12 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = claims_of(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username like an e-mail address could be another account's address, with which that account signs in.
+        # A username like an e-mail address could be another account's address.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the older account with this address, if OIDC_JOIN_BY_EMAIL allows to join both."""
+        """Return the older account with this address, if OIDC_JOIN_BY_EMAIL allows joining."""
         email = claims_of(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -162,8 +162,6 @@ class ConfirmSignUpStage(EmailVerificationStage):
 
 
 class MFAAdapter(DefaultMFAAdapter):
-    """An adapter that encrypts secrets of authenticator apps and recovery codes with SECRET_KEY."""
-
     def encrypt(self, text: str) -> str:
         return encrypt(_PURPOSE, text)
 
@@ -179,6 +177,6 @@ def claims_of(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """Log the reason. The page leaves it out, because it may reveal other accounts."""
+    """Log the reason, which the page omits because it may reveal other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -33,7 +33,7 @@ from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights.reasons import why_collection, why_document
 from retrieval.rights.staff import source_collections
 
-# The daily work of curators, in this order. All other models are for experts.
+# Curators work with these models daily, in this order; the others are for experts.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -44,13 +44,12 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# Approved answers are due this number of days before they expire.
+# Days before expiry.
 DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        # Pages that show them call the function.
         return {**super().each_context(request), "queues": queues}
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -93,7 +92,6 @@ class AccountsAdminSite(AdminSite):
         return TemplateResponse(request, "admin/why.html", context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return two groups, daily work and the rest, or one app's models."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
@@ -106,7 +104,7 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django marks models whose address is a prefix of the page's address, so also the dashboard.
+                # Django marks models whose address begins the page's address, so also the dashboard.
                 dashboard["admin_url"] += "?"
         daily = [models.pop(name) for name in DAILY if name in models]
         groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
@@ -145,7 +143,7 @@ def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collect
 
 
 def _list_tasks(user: AnyUser) -> list[tuple[str, str]]:
-    """Return the user's open tasks as (sentence, address): failures, then unanswered questions, then due reviews."""
+    """Return the user's open tasks as (sentence, address): failures, unanswered questions, due reviews."""
     today = timezone.localdate()
     curated = Collection.objects.curated_by(user)
     documents = Document.objects.readable_by(user).filter(collection__in=curated)

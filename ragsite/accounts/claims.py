@@ -30,8 +30,8 @@ GROUP_NAME_MAX_CHARACTERS = 150
 class Claims:
     """The claims of an OpenID Connect provider about a person.
 
-    ``email`` is empty unless verified. ``groups_left_out``: the provider did not send all groups, as Entra does if
-    there are many.
+    ``email`` is empty unless verified. ``groups_left_out``: the provider did not send all groups, as Entra does for
+    many.
     """
 
     email: str
@@ -41,11 +41,11 @@ class Claims:
 
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
-    """Read the claims of the userinfo endpoint (``data["userinfo"]``) and the ID token (``data["id_token"]``)."""
+    """Read the claims of the userinfo endpoint and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the strings "true" and "false", and "false" is true in Python.
+    # Some providers send the string "false", which is true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -60,19 +60,18 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, Any]:
-    """Convert SAML attributes, which are lists, to claims. Addresses are never verified."""
+    """Convert SAML attributes to claims; addresses are never verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
 def wanted_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups. A mapping admits only the groups that it names."""
+    """Return the names of the site's groups; a mapping admits only the groups that it names."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
 
 def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a top-level claim or a nested claim such as ``realm_access.roles``."""
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -92,7 +91,6 @@ def _read_names(value: Any) -> frozenset[str]:
 
 
 def local_administrators() -> QuerySet[Any]:
-    """Return superusers with a usable password, who can sign in even if the provider fails."""
     users = get_user_model()._default_manager
     unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
@@ -106,7 +104,7 @@ def is_last_local_administrator(user: User) -> bool:
 def is_forgotten(user: User) -> bool:
     """Return whether only the provider opens the account, and has not done so for OIDC_KEY_DAYS.
 
-    Providers do not report a removed person.
+    Providers do not report removed people.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -118,7 +116,7 @@ def is_forgotten(user: User) -> bool:
 def apply_claims(user: User, claims: Claims) -> None:
     """Give ``user`` the claimed rights, and remove rights of earlier claims that these lack."""
     with transaction.atomic():
-        # Locking all superusers prevents that two of them lose the role at the same time.
+        # The lock prevents two superusers from losing the role at once.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -140,8 +138,7 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
 def _find_groups(names: frozenset[str]) -> set[Group]:
     """Return the groups with these names, creating missing groups.
 
-    Unless OIDC_GROUPS is set, groups with permissions or with a managing role in a collection are left out: the
-    provider's names must not choose permissions here.
+    Unless OIDC_GROUPS is set, the provider's names must not choose permissions or managing roles here.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
@@ -153,7 +150,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # No group has an empty name, so an empty setting matches no group.
+    # An empty setting matches no group.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

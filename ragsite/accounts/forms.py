@@ -1,5 +1,3 @@
-"""allauth's forms, with the site's own limits."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -45,7 +43,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.pending(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # Django then ignores the sent value.
+            # Django ignores a disabled field's sent value.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -69,7 +67,7 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password that offers to revoke the account's API keys and connected programs."""
+    """A form for a new password that offers to revoke API keys and connected programs."""
 
     user: User | None
 
@@ -109,7 +107,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form that counts wrong codes like wrong passwords, in the database for all processes."""
+    """A form that counts wrong codes like wrong passwords."""
 
     user: User
 

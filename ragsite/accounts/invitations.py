@@ -24,7 +24,7 @@ def pending(request: HttpRequest | None) -> Invitation | None:
 
 
 def accept(invitation: Invitation, user: User) -> bool:
-    """Mark the invitation as used and give its groups. Return False if it is no longer open."""
+    """Mark the invitation as used and give its groups; False if it is no longer open."""
     if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())

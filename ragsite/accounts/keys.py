@@ -24,14 +24,14 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection
 
+# Clients of OpenAI's protocol send these if no key is needed. Any other unknown key is refused, so that the owner of a
+# mistyped or withdrawn key notices it.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
         *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
-"""Clients of OpenAI's protocol that demand a key send these if none is needed. Any other unknown key is refused: the
-owner of a mistyped or withdrawn key must notice that fewer documents are searched."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
 # 62 letters and digits: 256 random bits.
@@ -39,7 +39,7 @@ SECRET_CHARACTERS = 43
 
 
 def digest_of(secret: str) -> str:
-    """Return the stored form. A secret is random and long, so it needs no salt and no slow hash."""
+    """Return the stored form: a random, long secret needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """Create a key of ``user`` with its ``secret``. ``collections`` limits it, within the user's rights."""
+    """Create a key of ``user`` with its ``secret``, for these collections within the user's rights."""
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -99,8 +99,8 @@ class KeyAuthentication(BaseAuthentication):
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
         """Return the user and the key.
 
-        Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused,
-        before the lookup, if the address sent too many bad keys.
+        Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
+        the address sent too many bad keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
         allowance = sign_in_limits.token_allowance(caller)
@@ -153,8 +153,6 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
 
 class KeyRateThrottle(CountedTogether):
-    """The key's own rate, in addition to the limits for every account."""
-
     def __init__(self) -> None:
         """Set no rate: it comes with the request."""
 

@@ -1,7 +1,6 @@
 """Programs at /mcp that people connect by signing in (OAuth 2.1), instead of copying a key.
 
-allauth's provider registers programs, asks the person, and issues tokens. A token has the person's own rights, narrowed
-to the scopes, only at /mcp.
+A token has the person's own rights, narrowed to the scopes, only at /mcp.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ logger = logging.getLogger(__name__)
 SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
-# Other metadata of a program is neither read nor stored.
+# Other metadata is neither read nor stored.
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# A browser runs or reads these addresses itself, instead of passing them to the program.
+# A browser would open these addresses itself.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -133,7 +132,7 @@ class TokenView(views.TokenView):
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # The lock makes later requests with the same token find it replaced.
+            # Later requests with the same token find it replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -141,7 +140,7 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # A code is valid for a minute. After a day, a found code can no longer disconnect the program.
+            # A code is valid for a minute; after a day, a found code can no longer disconnect the program.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
@@ -170,7 +169,7 @@ class RegistrationView(views.ClientRegistrationView):
 
 
 def server_metadata(request: HttpRequest) -> JsonResponse:
-    """Return the addresses and abilities of the authorization server (RFC 8414)."""
+    """Return the metadata of the authorization server (RFC 8414)."""
     names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
     names["registration"] = "client_registration"
     metadata = {
@@ -202,14 +201,13 @@ def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
 
 @receiver(sweeping, dispatch_uid="ragsite.forget_programs")
 def forget_programs(**_options: Any) -> None:
-    """Delete expired tokens, and registrations of programs that no person has connected for a day."""
+    """Delete expired tokens, and programs that were not connected for a day."""
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
 def programs_of(user: User) -> QuerySet[Client]:
-    """Return the user's programs by name; ``used_at`` is the issue time of the newest token."""
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs
@@ -259,7 +257,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),
     path("mcp/", SignedInMcpView.as_view()),
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
-    # Programs look for the first address; some look only for OpenID Connect's.
+    # Some programs look only for OpenID Connect's address.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
     path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),
 ]

@@ -66,7 +66,6 @@ def person_as_json(user: User) -> dict[str, Any]:
 
 
 def _describe_entry(entry: AuditEntry, user: User) -> dict[str, Any]:
-    """Return an entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
@@ -104,7 +103,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
 
 
 class LastAdministrator(Exception):
-    """This is the last account that may administer the site."""
+    """The account is the last that may administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))

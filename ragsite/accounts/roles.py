@@ -1,4 +1,4 @@
-"""Roles of staff, as groups that the site creates. Administrators may change and delete them."""
+"""Roles of staff, as groups that administrators may change and delete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# Only superusers see API keys and webhooks: deliveries contain questions about any collection.
+# Only superusers see API keys and webhooks, whose deliveries contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery")
 # Permissions by role and model. Rights in collections decide which rows a role sees.
 ROLES: dict[str, dict[str, str]] = {
@@ -36,7 +36,7 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """Create missing groups with their permissions, once all apps have tables: before, permissions are missing."""
+    """Create missing groups with their permissions, which exist once all apps have tables."""
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return
     for name, rights in ROLES.items():

@@ -1,4 +1,4 @@
-"""Signing in: passwords, second factors and tokens, each within its limits."""
+"""Sign-in by password, second factor or token, each within its limits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ragsite.accounts.sign_in_limits import refuse
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend with limits, which refuses a sign-in over a limit before hashing the password.
+    """Django's backend, which refuses a sign-in over a limit before hashing the password.
 
-    A wrong password raises PermissionDenied: the next backend, which exists for old sessions, would hash it again.
+    A wrong password raises PermissionDenied: the next backend, for old sessions, would hash it again.
     """
 
     def authenticate(
@@ -78,7 +78,7 @@ def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
 
 
 def may_use_password(user: User) -> bool:
-    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, who must get in if the provider fails."""
+    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, in case the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -91,7 +91,7 @@ def is_missing(user: AnyUser) -> bool:
 
 
 def programs_let_in(user: User) -> Any:
-    """Return the user's connected programs by name. The tables exist only with MCP_SIGN_IN."""
+    """Return the user's connected programs; the tables exist only with MCP_SIGN_IN."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import programs_of
@@ -104,7 +104,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username for a name or e-mail address, so that failures with both count together."""
+    """Return the username, so that failures with name and e-mail address count together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

@@ -1,8 +1,7 @@
 """Limits on failed sign-ins, counted by account and by address.
 
-An account at one address is refused after few failures, an address alone after more. An account alone is slowed and
-never refused, so that strangers cannot lock its owner out. Only the first limit applies at an address where the account
-has signed in before.
+An account at one address is refused after few failures, an address after more. An account alone is only slowed, so that
+strangers cannot lock its owner out. Only the first limit applies at an address where the account has signed in before.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Sign-ins refused because too many passwords were being checked. A class that signs in together needs fewer.
+# Sign-ins refused while too many passwords were checked. A class that signs in together needs fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
@@ -43,10 +42,10 @@ TOKEN_FAILURES = 30
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# The wait for a slot to compute a hash, which takes some tenths of a second.
+# A hash takes some tenths of a second.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One hash at a time leaves the other processors to the pages. Accounts at a known address have a second slot.
+# One hash at a time leaves processors to the pages. Accounts at a known address have a second slot.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = counter(
@@ -79,8 +78,7 @@ class Caller:
 class Allowance:
     """The limits of a caller.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success changes no row, because
-    there are no failures and the address is known.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success changes no row.
     """
 
     wait_seconds: int
@@ -93,20 +91,20 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
 
 
 def password_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a password. It costs one query and no hash."""
+    """Return whether the caller may try a password, by one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
     return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
 def token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token. A token that succeeded at this address always may."""
+    """Return whether the caller may try a token; a token that succeeded at this address always may."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def code_wait(caller: Caller) -> int:
     """Return the seconds until the next attempt at a second factor.
 
-    Failures count for the account at all addresses: only a caller with the password can lock the owner out.
+    Failures count at all addresses: only a caller with the password can lock the owner out.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
@@ -134,7 +132,7 @@ def count_failure(caller: Caller) -> None:
 
 
 def count_busy(caller: Caller) -> None:
-    """Count a password that was not checked because the site was busy, so that floods are refused."""
+    """Count a password that was not checked because the site was busy."""
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -144,7 +142,6 @@ def count_token_failure(caller: Caller) -> None:
 
 
 def count_success(caller: Caller) -> None:
-    """Store that the account or token succeeded at this address, and delete its failures here."""
     forget_failures(caller)
     known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
     SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
@@ -192,7 +189,7 @@ def _round_up_seconds(duration: timedelta) -> int:
 
 
 class SignInRefused(Throttled):
-    """The sign-in is refused unread; it may be tried again after ``wait`` seconds."""
+    """The sign-in is refused unread for ``wait`` seconds."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
         # DRF's own initializer would repeat the seconds.
@@ -201,8 +198,6 @@ class SignInRefused(Throttled):
 
 
 class SignInBusy(SignInRefused):
-    """Too many passwords are being checked at this moment."""
-
     status_code = 503
 
 

@@ -1,7 +1,6 @@
 """The pages of accounts.
 
-The site's pages come before allauth's at the same addresses: no page changes an account's one e-mail address, or joins
-an account to a provider.
+They replace allauth's pages that change the e-mail address, or join an account to a provider.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
-    # allauth's pages link here for a new confirmation mail. The next sign-in sends it.
+    # allauth's pages link here; the next sign-in sends the mail.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
     path("password/set/", views.password_elsewhere, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),

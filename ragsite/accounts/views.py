@@ -80,7 +80,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Show an error page if the provider does not answer or sends an invalid response."""
+    """Show an error page if the provider's response is missing or invalid."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -166,7 +166,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")
-    # Only this response contains the key: a redirect could not show it.
+    # A redirect could not show the key.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 
@@ -178,8 +178,6 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 
 class EraseForm(forms.Form):
-    """A form in which the account's name prevents accidental erasure."""
-
     name = forms.CharField(label=_("Your account's name, to confirm"))
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:

@@ -49,14 +49,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if disk.is_disk_full(sys.exc_info()[1]):
-        # A session or an upload can meet a full disk outside a view.
         return disk_full(request)
     sentence = _("Something went wrong. The fault is ours, and it has been noted. Try again in a minute.")
     return refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that turns errors of pages and the admin into responses. API views do so themselves."""
+    """A middleware that turns errors of pages and the admin into responses."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

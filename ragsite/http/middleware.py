@@ -1,7 +1,6 @@
 """Static files on the event loop, and limits of request bodies.
 
-Django writes a whole body to a temporary file before any view runs, and takes a chunked body, which has no
-`Content-Length`, for empty.
+Django writes a whole body to a file before any view runs, and takes a chunked body for empty.
 """
 
 from __future__ import annotations
@@ -99,10 +98,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of a static file's gzip copy, made at the first request of this size and age.
-
-    The path does not exist if a copy would not be smaller.
-    """
+    """Return the path of a static file's gzip copy, which does not exist if it would not be smaller."""
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
+# Documents per collection: a model reads the whole file.
 DOCUMENTS_LISTED = 100
-"""The first documents of each collection by title: a model reads the whole file."""
 
 
 @require_GET

@@ -44,7 +44,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that single sign-on gave to an account. Single sign-on takes away only these."""
+    """The rights that single sign-on gave to an account: it takes away only these."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -70,8 +70,8 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """Failed sign-ins by account, address, or both; and the addresses where an account succeeded.
 
-    Web processes share the counts. ``key`` is a keyed hash, because people type passwords into the name field.
-    ``since`` is the start of counting, or the last success. ``admitted_at`` is the last sign-in of a slowed account.
+    ``key`` is a keyed hash, because people type passwords into the name field. ``since`` is the start of counting, or
+    the last success. ``admitted_at`` is the last sign-in of a slowed account.
     """
 
     class Kind(models.TextChoices):

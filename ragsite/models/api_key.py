@@ -31,12 +31,11 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """A program's credentials for the API: some of its user's rights, under a name.
+    """A program's credentials for the API: some of its user's rights.
 
     The key is shown once. SHA-256 suffices for 256 random bits. Lists and the audit log show ``public_id``.
     """
 
-    # Only a newly issued key has its secret.
     secret = ""
 
     user = models.ForeignKey(
@@ -46,7 +45,7 @@ class ApiKey(models.Model):
     public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
-    # A limited key whose collections were all deleted may use none. An empty list alone would mean all.
+    # A limited key whose collections were all deleted may use none; an empty list would mean all.
     is_limited = models.BooleanField(_("limited to collections"), default=False)
     collections = models.ManyToManyField(
         Collection,
@@ -99,7 +98,7 @@ class ApiKey(models.Model):
         )
 
     def revoke(self) -> None:
-        """Refuse the key from the next request on. An earlier revocation keeps its time."""
+        """Revoke the key; an earlier revocation keeps its time."""
         if self.revoked_at is None:
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 class AuditPerson(models.Model):
     """A person in the audit log. The name is stored only here, so that it can be replaced.
 
-    ``user_id`` is no foreign key, because entries outlive the account. It is empty for an erased person.
+    ``user_id`` is no foreign key, because entries outlive the account; empty for an erased person.
     """
 
     user_id = models.BigIntegerField(null=True, unique=True)
@@ -24,10 +24,10 @@ class AuditPerson(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One recorded action. The database refuses changes to entries, and deletions before AUDIT_DAYS.
+    """One recorded action. The database refuses changes, and deletions before AUDIT_DAYS.
 
-    It contains no text of a document, a question or an answer. ``object_person`` is the changed account, or the owner
-    of the object.
+    It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the object's
+    owner.
     """
 
     class Via(models.TextChoices):

@@ -28,12 +28,12 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import seen_whole_by
 
 _API = ("/api/", "/v1/")
-# Rows of these models are named after a person or an address.
+# These rows are named after a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
 def record(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
-    """Write an entry in the current transaction, so that it is saved with the change or not at all.
+    """Write an entry in the current transaction.
 
     ``details`` are JSON values without text of documents, questions or answers.
     """
@@ -49,10 +49,7 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
 
 
 def _describe_origin() -> dict[str, Any]:
-    """Return the fields actor, key, via and address of an entry.
-
-    An API view authenticates after the middleware, so they are read now.
-    """
+    """Return the fields actor, key, via and address. API views authenticate late, so they are read now."""
     context = logs.current()
     request = context.request
     if request is None:
@@ -82,14 +79,14 @@ def person_of(user: AnyUser | None) -> AuditPerson | None:
 
 
 def _get_label(subject: Model | None) -> str:
-    """Return the object's name, or "" for people, who have a row, and for objects named after a question."""
+    """Return the object's name, or "" for people and for objects named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # The object was loaded for deletion: its other fields cannot be read any more.
+        # The object was loaded for deletion, so other fields cannot be read.
         return ""
     if isinstance(subject, ApiKey):
-        # The owner chose the key's name, which may identify the owner.
+        # The key's name may identify the owner.
         return f"{subject.public_id}…"
     return str(subject)[:300]
 
@@ -102,7 +99,7 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# The action is recorded once in this time per person, object and address: open pages reload, and HTTP Basic sends the
+# An action is recorded once in this time per person, object and address: open pages reload, and HTTP Basic sends the
 # password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
@@ -153,7 +150,7 @@ def delete_old_entries() -> int:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The trigger of migration 0003 allows deletions in a transaction with this setting.
+            # The trigger of migration 0003 needs this setting for deletions.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]
@@ -166,7 +163,7 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: AnyUser) -> bool:
-    """Return whether ``user`` may read object names, which include document titles of all collections."""
+    """Return whether ``user`` may read object names, which include titles of all collections."""
     return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
 
 

@@ -1,4 +1,4 @@
-"""The models whose changes the audit log records, from pages, the API and commands."""
+"""The models whose changes the audit log records."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model and its recorded fields, named with spaces between them.
+    """A model and its recorded fields, separated by spaces.
 
-    An entry has the old and the new value of ``values``; of ``names``, which may be personal or long, only that they
-    changed. ``relations`` are many-to-many fields.
+    Entries contain old and new ``values``; of ``names``, which may be personal or long, only that they changed.
+    ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -130,7 +130,7 @@ def _record_relation_change(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Record a change of a relation. ``reverse``: it was made from the other end. ``pk_set`` is None when cleared."""
+    """Record a change of a relation. ``reverse``: from the other end. ``pk_set`` is None when cleared."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -148,11 +148,11 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # Entries never change, but a name must disappear when the person is erased.
+        # A name must disappear when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Return whether it is a document of a draft: the draft's publication is recorded instead."""
+    """Return whether the row is a document of a draft, whose publication is recorded."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

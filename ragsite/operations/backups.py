@@ -1,4 +1,4 @@
-"""Backup and restore of a site: one tar file with a manifest, a dump of the database, and the originals."""
+"""Backup and restore: one tar file with a manifest, a dump of the database, and the originals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# psql gets the dump between these statements. The table exists until files and migrations match the database.
+# The table exists until files and migrations match the database.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -63,7 +63,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Create temporary folders, one in each of ``folders``, and remove leftovers of killed processes.
+    """Create a temporary folder in each of ``folders``, and remove leftovers of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -85,7 +85,7 @@ def remove_leftovers() -> None:
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the originals of its documents, as of one moment, to ``file``.
+    """Write the database and the originals, as of one moment, to ``file``.
 
     The site may run meanwhile. Originals in a bucket stay there. Raises: BackupError.
     """
@@ -115,7 +115,7 @@ def _collect(held: Path) -> Manifest:
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # The lock prevents adding and deleting documents: the snapshot and the files show one moment.
+            # The lock makes the snapshot and the files show one moment.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -153,10 +153,7 @@ def _refuse_citus() -> None:
 
 
 def _find_program(name: str) -> str:
-    """Return the path of the embedded server's program, or of an installed one for another server.
-
-    Raises: BackupError.
-    """
+    """Return the path of the embedded server's program, or of an installed one. Raises: BackupError."""
     installed = shutil.which(name) if settings.EMBEDDED_POSTGRES is None else None
     try:
         return installed or str(binaries() / name)
@@ -165,9 +162,8 @@ def _find_program(name: str) -> str:
 
 
 def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Return a program on the site's database as a command and its environment, which contains the password."""
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
-    # The same call as Django's for psql: connection options, then the database.
+    # Django calls psql the same way.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
     command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
@@ -176,8 +172,8 @@ def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """Restore the backup, and migrate the database of an older release.
 
-    Existing data are replaced only with ``replace``. The site changes once the new database is complete; afterwards it
-    starts only when files and migrations are done, which another restore can finish. Raises: BackupError.
+    Existing data are replaced only with ``replace``. The site starts again only when files and migrations are done,
+    which another restore can finish. Raises: BackupError.
     """
     _refuse_citus()
     try:
@@ -211,7 +207,7 @@ def interrupted_restore() -> str:
 def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
     """Return what to do about a database that this version cannot migrate, or "".
 
-    Migrations of other packages are not compared: their apps come and go with the settings.
+    Other packages are not compared: their apps come and go with the settings.
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -256,7 +252,7 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database in one transaction: if this process ends before the commit, psql rolls back."""
+    """Replace the database in one transaction, which psql rolls back if this process ends."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
     writing, environment = _make_database_command(

@@ -1,7 +1,6 @@
 """Health endpoints: whether the process is alive, whether the site can answer, and its counters.
 
-`/readyz` returns 200 while questions can be answered; other faults are under `degraded`. It answers within two seconds,
-even if a server hangs. Its sentences are public; the log has the errors.
+`/readyz` returns 200 while questions can be answered; other faults are under `degraded`. It answers within two seconds.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _count_rows() -> Finding:
-    """Update the gauges that are counted in the database. If it fails, the other metrics are still returned."""
+    """Update the gauges that the database counts. If it fails, the other metrics remain."""
     for status, number in readiness.documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
@@ -120,7 +119,7 @@ _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 def _may_see_metrics(request: HttpRequest) -> bool:
     """Return whether the caller may see metrics. Raises: APIException for a refused key."""
-    # The user comes last, because loading it queries the database, which may be down.
+    # Loading the user queries the database, which may be down.
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user

@@ -36,7 +36,7 @@ access = logging.getLogger("ragsite.access")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The request or task of this context. It is empty outside of requests and tasks."""
+    """The request or task of this context; empty outside."""
 
     request_id: str = ""
     task: str = ""
@@ -45,7 +45,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """Return the available fields. The user appears once loaded: a log line must not query the database."""
+        """Return the available fields. A log line must not query the database, so the user appears once loaded."""
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
@@ -64,14 +64,14 @@ def current() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Give each request its id, also in the response, its access line (`LOG_REQUESTS`) and its span.
+    """Give each request its id, its access line (`LOG_REQUESTS`) and its span.
 
-    No cache may store a response by default, because most depend on the user; views and static files may override it.
+    No cache may store a response by default, because most depend on the user.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # The context ends with the request's task; a stream is sent after this middleware.
+            # A stream is sent after this middleware.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -147,15 +147,15 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Messages of libraries may quote input after the first line (a database its row, a validator its input), so messages
-# are cut there. The product's own messages contain no texts of users.
+# Messages of libraries may quote input after the first line, so they are cut there. The product's own
+# messages contain no texts of users.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class RefusalFilter(logging.Filter):
-    """Removes the traceback from records of responses below 500: Django logs one with each 403."""
+    """Removes tracebacks of responses below 500: Django logs one with each 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", 500) < 500:
@@ -164,7 +164,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line per event, ending with the id of its request. A traceback follows on its own lines."""
+    """One line per event, ending with the id of its request, then a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = current().request_id
@@ -178,7 +178,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per event: time, level, logger, message, the request's fields, and an error."""
+    """One JSON object per event."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -189,7 +189,7 @@ class JsonFormatter(logging.Formatter):
             **current().as_fields(),
         }
         for name, value in vars(record).items():
-            # Other attributes are objects, such as a request, with unpredictable text.
+            # Other attributes are objects with unpredictable text.
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
                 line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:

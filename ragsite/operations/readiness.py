@@ -51,11 +51,11 @@ from retrieval.types import SearchMethod
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# The minimum of libpq. The deadline, which is shorter, does not wait for it.
+# The minimum of libpq; the deadline is shorter.
 CONNECT_TIMEOUT_SECONDS = 2
 # The kernel gives up a vanished server after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# Findings of expensive checks are kept for this time: a remote embedder may cost money per call.
+# Findings of expensive checks are kept: a remote embedder may cost money per call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -69,7 +69,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. FAILED means that no question can be answered. ``counts`` are by-products."""
+    """The result of a check. FAILED means that no question can be answered."""
 
     state: Health = Health.OK
     detail: str = ""
@@ -81,7 +81,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is kept for a while. One thread at a time runs it: its group's."""
+    """A check whose finding is kept for a while. Only its group's thread runs it."""
 
     check: Check
     finding: Finding | None = None
@@ -98,8 +98,8 @@ class Remembered:
 class CheckGroup:
     """Checks that depend on the same server, run one after another in one thread.
 
-    While a round hangs, later probes wait for it, so a group has at most one thread and connection. ``hung`` is the
-    state of a check that does not answer. ``in_database`` sets a time-out for each statement.
+    A group has at most one thread and connection: probes wait for a round that hangs. ``hung`` is the state of a check
+    that does not answer. ``in_database`` sets a time-out for each statement.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# Each queue has the tasks of these jobs. Jobs of maintenance have no rows.
+# Jobs of maintenance have no rows.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -197,7 +197,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of work. ``oldest_seconds`` is the wait of its oldest job that can begin, or 0."""
+    """A queue of work. ``oldest_seconds`` is the wait of its oldest due job, or 0."""
 
     name: str
     length: int
@@ -209,13 +209,13 @@ class Queue:
 
     @property
     def is_late(self) -> bool:
-        # The schedule sends eight tasks a minute, so a queue without a worker fills quickly.
+        # The schedule sends eight tasks a minute.
         is_backlog = self.name != "maintenance" or self.length > 20
         return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
 def queues() -> list[Queue]:
-    """Return the work that could begin now, by queue. Maintenance is countable only in a queue inside the database."""
+    """Return the due work by queue. Maintenance is countable only in a queue inside the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -233,7 +233,7 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # The schedule replans untried documents in the queue, so their wait begins with their arrival.
+    # The schedule replans untried documents, so their wait begins with their arrival.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
@@ -244,12 +244,12 @@ def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, A
     return counted.values_list("queue", "length", "since")
 
 
-# Older versions can corrupt an index. Much older ones cannot scan iteratively: filters find no results.
+# Older versions can corrupt an index; much older ones cannot scan iteratively.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
-# A job that waits longer shows that no worker runs: the schedule looks every 15 seconds.
+# A longer wait shows that no worker runs: the schedule looks every 15 seconds.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# A document may be read for this time without progress while its worker's heartbeat continues.
+# A document may be read this long without progress while its worker's heartbeat continues.
 STUCK_AFTER = timedelta(minutes=3)
 # The scheduler reads its schedule every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
@@ -299,19 +299,19 @@ def nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# The site's state without the embedder. A hung embedder leaves no time to query the database.
+# A hung embedder leaves no time to query the database.
 _without_embedder = Health.DEGRADED
 
 
 def embedder() -> Finding:
-    """Check search by meaning. Keywords replace it, unless they are switched off."""
+    """Check search by meaning; keywords are its fallback unless they are switched off."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
         configured = embedder_choice.embedder()
         configured.embed_query("ready")
-    except Exception:  # the search continues without a failing backend, whatever the reason
+    except Exception:  # the search continues without a failing backend
         logger.exception("The embedder does not work.")
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
@@ -342,7 +342,7 @@ def broker() -> Finding:
             try:
                 link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
             except Exception:
-                # The transport of pgmq does not close its pool after a failed first query: four connections per probe.
+                # pgmq's transport does not close its pool after a failed first query.
                 client = getattr(link.transport, "_pgmq_client", None)
                 if client is not None:
                     client.pool.close()
@@ -354,13 +354,12 @@ def broker() -> Finding:
 
 
 def _is_served(queue: str) -> bool:
-    """Return whether a worker took work from the queue lately, or True if unknown."""
     alive = Q(heartbeat_at__gte=Now() - Job.SILENT_AFTER)
     return queue not in _JOBS or any(model._default_manager.filter(alive).exists() for model in _JOBS[queue])
 
 
 def worker() -> Finding:
-    """Check that workers take work and documents make progress. It reads rows and calls no worker."""
+    """Check that workers take work and documents make progress."""
     counts = documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in queues() if line.oldest_seconds > limit and not _is_served(line.name)]
@@ -377,7 +376,7 @@ def worker() -> Finding:
 
 
 def drafts() -> Finding:
-    """Check that drafts are copied and cleared. A failing step is retried for ever, and reported after two attempts."""
+    """Check drafts, whose failing steps are retried for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -400,7 +399,6 @@ def queue() -> Finding:
 
 
 def disk_space() -> Finding:
-    """Check for space to write. Reading needs none."""
     short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()
@@ -414,7 +412,7 @@ def disk_space() -> Finding:
 
 
 def files() -> Finding:
-    """Check the bucket of the documents' files. Questions are answered without it."""
+    """Check the bucket of files, which questions do not need."""
     storage = document_files()
     if not isinstance(storage, FileSystemStorage):
         try:
@@ -427,7 +425,7 @@ def files() -> Finding:
 
 
 def scheduler() -> Finding:
-    """Check the schedule. A scheduler that never wrote to this data directory is not reported."""
+    """Check the schedule; one that never wrote to this data directory is not reported."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
@@ -446,7 +444,7 @@ def breakers() -> Finding:
 
 
 def language_model() -> Finding:
-    """Check the local model, if there is one. Answers are quoted as a fallback."""
+    """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -456,7 +454,6 @@ def language_model() -> Finding:
 
 
 def file_sandbox() -> Finding:
-    """Check that the processes that read files and draw pages can start, with all their guards."""
     state = sandbox.state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")

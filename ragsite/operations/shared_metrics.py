@@ -1,6 +1,6 @@
 """Counters shared by several processes of one site, in files that survive a killed process.
 
-The files are in a memory file system if there is one: on a full disk, writing a counter would end the process.
+They are in memory if possible: on a full disk, writing a counter would end the process.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ _lock: IO[bytes]
 
 
 def share(beside: Path) -> None:
-    """Count from zero, in this process and its forks, in files in memory or in ``beside``.
-
-    Files of killed processes are removed.
-    """
+    """Count from zero, in this process and its forks, in files in memory or in ``beside``."""
     global _folder, _lock
     parent = MEMORY or beside
     for left in parent.glob(f"{_PREFIX}{os.getuid()}-*"):

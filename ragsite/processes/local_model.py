@@ -1,7 +1,6 @@
 """The local language model: the file LOCAL_MODEL, served over OpenAI's protocol only to this machine.
 
-`serve` starts it as a process of the Procfile if LOCAL_MODEL is set. The engine is llama.cpp with its own
-server, from the package xllamacpp.
+The engine is llama.cpp, from the package xllamacpp.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from chat.answering.prompts import compose
 from ragsite.processes.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
 
 HOST = "127.0.0.1"
-# A small model needs this memory besides its file: context cache, work space, kept prompts.
+# MiB besides the file of a small model: context cache, work space, kept prompts.
 OTHER_MIB = 512
 KEPT_PROMPTS_MIB = 256
 # `serve` announces the site without the model after this time.
@@ -30,7 +29,7 @@ LOADING_SECONDS = 90.0
 
 
 def trouble() -> str:
-    """Return why the model cannot be served, as far as visible before loading, or ""."""
+    """Return why the model cannot be served, or ""."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:
@@ -71,12 +70,11 @@ def main() -> None:
     parameters.model_alias = {settings.OPENAI_MODEL}
     parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
-    # Two answers at once are each half as fast, so both would end when the second of a sequence ends.
+    # Two simultaneous answers are each half as fast.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
-    # Reuse of prompts beyond their common beginning (n_cache_reuse) would keep states that depend on the prompt of
-    # another reader.
+    # n_cache_reuse would keep states that depend on another reader's prompt.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
-    # A second copy of the weights in another layout is slower on x86-64 and takes half as much memory again.
+    # A second layout of the weights is slower on x86-64 and takes half as much memory again.
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
@@ -88,7 +86,7 @@ def main() -> None:
         server = xllamacpp.Server(parameters)
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
-    # Reading the common beginning of all prompts makes the first question faster.
+    # The common beginning of all prompts is read before the first question.
     prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
@@ -96,9 +94,9 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Test now whether the model calls functions, so that no reader waits for the test."""
+    """Test the model's function calls before a reader waits for it."""
     django.setup()
-    # The import needs Django's models, which supervisors other than `serve` have not loaded.
+    # Supervisors other than `serve` have not loaded Django's models.
     from chat.answering import model_trial
 
     try:

@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# Linux without memory ends the process with the highest score: workers, then other processes that `serve` restarts,
-# then the database.
+# Linux without memory ends the highest score first: workers, then other processes that `serve` restarts, then the
+# database.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -30,12 +30,12 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# The ballast is deleted below this free space.
+# Free space below which the ballast is deleted.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
 def hold(path: Path) -> IO[bytes] | None:
-    """Return the file, locked until it is closed or this process ends, or None if another process locked it.
+    """Return the locked file until it is closed or this process ends; None if another process locked it.
 
     Child processes do not inherit the lock.
     """
@@ -101,12 +101,12 @@ def go_before_others(score: int) -> None:
 def end_with(parent: int, name: str) -> None:
     """Have the kernel kill this process with its ``parent``, and rename the process. Only on Linux.
 
-    An orphan would keep the port or a task. A fork has its parent's command line.
+    An orphan would keep the port or a task.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # SIGTERM would make a worker wait for its tasks. Killed work is resumed as after any kill.
+        # SIGTERM would make a worker wait for its tasks.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -115,10 +115,9 @@ def end_with(parent: int, name: str) -> None:
 def keep_ballast(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Delete the file that reserves space if the disk is full; create it again when space is free. Call it repeatedly.
+    """Delete the file that reserves space if the disk is full; create it again later. Call it repeatedly.
 
-    PostgreSQL without any space stops at its next checkpoint, and then reading fails too. While the site saves no data,
-    the reserve lasts for days.
+    PostgreSQL without any space stops at its next checkpoint, and then reading fails too.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free
@@ -133,7 +132,7 @@ def keep_ballast(
     try:
         os.posix_fallocate(file, 0, size_bytes)
     except OSError:
-        # The disk filled at this moment. A partial ballast is useless.
+        # The disk filled at this moment.
         path.unlink()
     finally:
         os.close(file)

@@ -1,7 +1,6 @@
-"""Run the processes of a Procfile under a foreground process, and restart processes that die.
+"""Run the processes of a Procfile, and restart processes that die.
 
-Forks share the supervisor's loaded memory. The supervisor has no threads and no database connection, which would not
-survive a fork.
+Forks share the supervisor's memory. Its threads and database connections would not survive a fork, so it has none.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ragsite.processes import machine
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
-# A process that lived this long had started well: its next death is a new event.
+# The death of a process that lived this long is a new event.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
@@ -83,7 +82,6 @@ def supervise(
 
 
 def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Start the process if it is due; plan its next start if it has ended."""
     now = time.monotonic()
     if process.child is None and now >= process.start_at:
         process.started_at = now
@@ -114,7 +112,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     machine.go_before_others(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
-        # This environment's Python, whether or not it is first in PATH.
+        # This environment's Python may not be first in PATH.
         program = sys.executable if process.command[0] == "python" else process.command[0]
         os.execvp(program, [program, *process.command[1:]])  # noqa: S606
     sys.argv = process.command[2:]
@@ -127,7 +125,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout takes a child that has become another program for an ended one.
+        # `join` with a timeout takes a child that became another program for ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:
@@ -136,7 +134,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
 
 
 def restarts(data_dir: Path) -> dict[str, int]:
-    """Return how often `serve` restarted each process since its start; empty without `serve`."""
+    """Return the number of restarts of each process since the start of `serve`; empty without it."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())
         return found

@@ -1,7 +1,6 @@
 """The web server: settings and hooks of gunicorn (`--config python:ragsite.processes.web`), limits on connections.
 
-Its first process loads the site and forks the others, which share its memory. It has no threads and no database
-connection, which would not survive a fork.
+Its first process loads the site and forks the others, without threads and connections, which would not survive.
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# A process that is silent for this time is killed. A request's body may also be silent for this time.
+# A silent process is killed, and a silent request's body refused, after this time.
 SILENT_SECONDS = 15
-# Open streams continue for this time after a stop signal: `serve` waits for ten seconds in all.
+# Open streams continue after a stop signal: `serve` waits for ten seconds in all.
 STREAM_SECONDS = 3
 # Afterwards answers are saved within this time.
 STOP_SECONDS = 5
-# Database connections of all processes together; a single process may use half.
+# Database connections of all processes; a single one may use half.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# The limit for the headers of a connection's first request; `keepalive` limits later ones.
+# For the headers of a connection's first request; `keepalive` limits later ones.
 HEADER_SECONDS = 10.0
-# Open connections per address and process, and files reserved for other uses than connections.
+# Open connections per address and process, and files reserved for other uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
 # A process passes the next connection to others once per open connection, up to this number, for this time.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
@@ -74,9 +73,9 @@ _LOADED_BEFORE = (
 
 
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """A connection that is closed when its first request's headers take too long, or when there are too many.
+    """A connection that is closed when its first headers take too long, or when there are too many.
 
-    Proxies' addresses have no limit, because all connections come from them.
+    Proxies' addresses have no limit.
     """
 
     _network = ""
@@ -107,9 +106,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which each process accepts one connection at a time, the least busy process first.
+    """A listening socket: each process accepts one connection at a time, the least busy first.
 
-    asyncio would accept all waiting connections at once, so the first process to wake would take a whole rush.
+    asyncio would accept all waiting connections at once, in the first process to wake.
     """
 
     worker: Any
@@ -143,7 +142,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
         super().init_process()
 
 
-# The worker looks up the class of its connections by this name.
+# The worker looks up its connections' class by this name.
 gasgi.ASGIProtocol = Connection
 
 
@@ -155,7 +154,7 @@ worker_class = Worker
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A process shows that it lives by a file's time, which a full or slow disk must not delay.
+# A full or slow disk must not delay the file that shows that a process lives.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
@@ -165,7 +164,6 @@ secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 # Its thread would not survive the forks.
 control_socket_disable = True
-# It logs like the site: see `on_starting`.
 errorlog = None
 loglevel = "warning"
 
@@ -183,13 +181,13 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # Streams release their connection while they wait for a model, so a process needs few.
+    # Streams release their connection while they wait for a model.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
     connections.close_all()
-    # The garbage collector would write to loaded objects, and so copy their memory in each fork.
+    # The garbage collector would copy the objects' memory in each fork.
     gc.collect()
     gc.freeze()
 
@@ -199,15 +197,14 @@ def post_fork(server: Any, worker: Any) -> None:
 
     end_with(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Streams may continue until then; the first process kills this one a little later.
+    # Streams continue until then; the first process kills this one a little later.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
-    # Preparing now spares the first question the wait.
     prepare_model(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn's handler of this signal needs the event loop, which hangs. This handler writes each thread's position,
-    # even if Python itself hangs, and ends the process.
+    # gunicorn's handler needs the event loop, which hangs. This one writes each thread's position, even if Python
+    # hangs, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -238,13 +235,13 @@ def preload() -> None:
     # Compiled templates stay in the cache.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
-    # This loads all addresses, their views and the admin.
+    # This loads all views and the admin.
     get_resolver()._populate()
 
 
 @functools.cache
 def load_model() -> None:
-    """Open the embedder for the forks, after the database is there: it says which embedder made the stored vectors."""
+    """Open the embedder for the forks, once the database says which one made the stored vectors."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.embedder_notice():
@@ -255,7 +252,7 @@ def load_model() -> None:
 
 
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Run ``step`` if the embedder runs in this process. /readyz and each answer report a fault."""
+    """Run ``step`` if the embedder runs in this process; /readyz and each answer report a fault."""
     try:
         embedder = embedder_choice.embedder()
         if isinstance(embedder, OnnxEmbedder):

@@ -1,7 +1,7 @@
-"""A worker's pool of processes in which the death of a process, or of the worker, does not stop the others.
+"""A worker's pool of processes in which the death of one process, or of the worker, does not stop the others.
 
-The processes take their tasks from one pipe under a lock, which a killed process would keep for ever: the others, and
-the worker's end, would wait for it. The kernel's locks, used here, are released with their process.
+Celery's processes take tasks from one pipe under a lock that a killed process would keep; the kernel releases its
+locks.
 """
 
 from __future__ import annotations
@@ -35,17 +35,13 @@ class TaskPool(prefork.TaskPool):
 
 @celeryd_after_setup.connect
 def _begin_threads(instance: Any, **_: Any) -> None:
-    """Send threads the signal that processes of a pool get at their start."""
     if issubclass(instance.pool_cls, thread.TaskPool):
         worker_process_init.send(sender=None)
 
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Kill this process after the worker ends: its results would have no receiver.
-
-    PR_SET_PDEATHSIG would also act when only the thread that forked this process ends.
-    """
+    """Kill this process after the worker ends; PR_SET_PDEATHSIG would also act when a thread ends."""
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

@@ -20,12 +20,12 @@ refuse_gone()
 VERSION = "0.1.0"
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
-# Sessions, links and secrets of authenticator apps are still read with earlier keys.
+# Earlier keys still open sessions, links and secrets of authenticator apps.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
-# Tests already show errors, so error pages with settings and code do not help.
+# Error pages with settings and code are never shown.
 DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-# Forms come from the site's own pages. A name with a leading dot includes its subdomains.
+# A name with a leading dot includes its subdomains.
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
 ]
@@ -62,7 +62,7 @@ if SAML_ENTITY_ID:
 if MCP_SIGN_IN:
     INSTALLED_APPS.append("allauth.idp.oidc")
 if (BASE_DIR / "bench").is_dir():
-    # Bench is for development: its commands measure the product. An installation leaves the folder out.
+    # Bench is for development; an installation leaves it out.
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
@@ -99,14 +99,14 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# It precedes catalogues of other apps, which translate some of the same words differently.
+# Other apps translate some of the same words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers refuse plain HTTP for a year after a visit, also for subdomains.
+# Browsers refuse plain HTTP for a year, also for subdomains.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS

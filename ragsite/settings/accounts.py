@@ -1,5 +1,3 @@
-"""Accounts, e-mail, and ways to sign in."""
-
 from __future__ import annotations
 
 from importlib.util import find_spec
@@ -10,7 +8,6 @@ from django.core.exceptions import ImproperlyConfigured
 from ragsite.settings import env
 
 LOGIN_URL = "account_login"
-# Visitors return to the page that they came from; the admin has its own page.
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
 # off: no sign-up; invitation: invited people; domains: also people who confirm an address of these domains.
@@ -22,7 +19,7 @@ if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.flag("HTTPS", False)
-# Browsers offer passkeys only to names with HTTPS, and to localhost.
+# Browsers offer passkeys only with HTTPS, and on localhost.
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
@@ -52,9 +49,9 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = EMAIL_SUBJECT_PREFIX
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
-# allauth's own generator would mark an address as unconfirmed, and ask for a confirmation at the next sign-in.
+# allauth's own generator would mark an address as unconfirmed.
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
-# ragsite.accounts.sign_in_limits counts failures of every way to sign in. allauth limits the rest.
+# ragsite.accounts.sign_in_limits counts failures of every way to sign in.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": None}
 
 MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
@@ -66,10 +63,10 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else
 MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_TOTP_ISSUER = "Ragsite"
-# One step of half a minute, for inexact clocks.
+# Steps of half a minute, for inexact clocks.
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-# People with an unconfirmed address cannot sign in anyway; people from a provider may have no address.
+# People from a provider may have no address.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
 OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
@@ -80,7 +77,7 @@ OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
 OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
 OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
-# Rights follow the provider at each sign-in, so a session must not last for weeks.
+# Rights follow the provider at each sign-in.
 OIDC_SESSION_HOURS = 12.0
 # API keys of provider-only accounts are refused after this time without a sign-in.
 OIDC_KEY_DAYS = 30.0
@@ -109,7 +106,7 @@ if OIDC_SERVER_URL:
         ],
     }
 
-# SAML needs python3-saml (requirements-saml.txt). Groups and accounts follow the settings above.
+# SAML needs python3-saml (requirements-saml.txt).
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
 if SAML_ENTITY_ID:
@@ -152,7 +149,7 @@ if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS):
 
 # The second backend keeps old sessions; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
-# More wrong passwords for one account from one address within 15 minutes are refused.
+# Wrong passwords for one account from one address within 15 minutes.
 SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

@@ -1,5 +1,3 @@
-"""Questions and answers, their judgement, and their retention."""
-
 from __future__ import annotations
 
 import re
@@ -10,12 +8,12 @@ from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# The time of a question from the queue to the saved answer. A local model writes one answer at a time.
+# From the queue to the saved answer. A local model writes one answer at a time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers written at once by one web server. ANSWERS_WAITING more may wait; further questions are refused.
+# Answers written at once by one web server; ANSWERS_WAITING more may wait.
 ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
-# The share of running and waiting answers per caller: an account, or an address without one.
+# Share of running and waiting answers per caller: an account, or an address.
 CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 WIDGET_SITES = env.names("WIDGET_SITES")
@@ -27,24 +25,23 @@ METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 # Small models that may refuse do so for half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-# A changed document, model, profile or release invalidates an answer sooner; "Ask again" skips the cache.
+# A changed document, model, profile or release invalidates an answer sooner.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer at no cost; a language model named here judges too. The setting is separate, because a model
-# that judges its own answers flatters itself.
+# Rules judge every answer; a language model named here judges too. The setting is separate, because a model flatters
+# its own answers.
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
-# The limit applies to each of the 10 to 20 requests per answer.
+# Per request; an answer needs 10 to 20.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
-# Conversations and audit entries are deleted after this number of days; 0 keeps them.
+# Conversations and audit entries are deleted after these days; 0 keeps them.
 CONVERSATION_DAYS = env.number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.number("AUDIT_DAYS", 0)
 
-# More processes than simultaneous answers would be idle, and each uses up to 6 connections to PostgreSQL, which allows
-# 100 by default.
+# Each process uses up to 6 connections to PostgreSQL, which allows 100 by default.
 WEB_CONCURRENCY = max(1, env.number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

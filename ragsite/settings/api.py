@@ -1,5 +1,3 @@
-"""The HTTP API and its description."""
-
 from __future__ import annotations
 
 import re
@@ -8,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# The rate of each caller. Searches are cheaper: twice as many.
+# The rate of each caller; searches get twice as many.
 ASK_RATE = env.text("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
@@ -26,7 +24,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
-    # The number of trusted proxies in front of the site. Addresses from others are ignored.
+    # Trusted proxies in front of the site. Addresses from others are ignored.
     "NUM_PROXIES": env.number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",

@@ -1,4 +1,4 @@
-"""The process environment, `.env` included, read with a type and a clear error. Only settings use it."""
+"""The process environment, `.env` included, read with a type and a clear error."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def https_url(name: str) -> str:
 
 
 def mail_server(name: str) -> tuple[str, int, str, str]:
-    """Return host, port, user and password of ``smtp://user:password@host:587``. The host is empty if unset."""
+    """Return host, port, user and password of ``smtp://user:password@host:587``; an empty host if unset."""
     parts = urlsplit(text(name))
     try:
         host, port = parts.hostname or "", parts.port or 587

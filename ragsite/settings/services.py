@@ -1,5 +1,3 @@
-"""PostgreSQL and caches, Celery with its schedule, logs and OpenTelemetry."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +20,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
-        # One connection per thread; the web server's processes have a pool (ragsite/processes/web.py).
+        # The web server's processes have a pool instead (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,
     }
 }
@@ -43,7 +41,7 @@ CACHES: dict[str, dict[str, Any]] = {
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
-    # It is longer than any task may run, or the broker would give a running task to a second worker.
+    # Longer than any task may run, or the broker would give it to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
@@ -70,7 +68,7 @@ QUEUES = {
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes tasks from all queues. During an update, older code sends to `celery`.
+# A worker without `--queues` takes all. During an update, older code sends to `celery`.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -83,7 +81,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
-# The file's time shows when the schedule was last read. Setting it needs no disk space.
+# The file's time shows when the schedule was last read.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
@@ -94,16 +92,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # Expired tasks are skipped, since the next one does the same. Clocks of machines differ by minutes.
+    # The next task does the same. Clocks of machines differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
-# Traces go there over OTLP; the exporter reads OpenTelemetry's other variables.
+# The exporter reads OpenTelemetry's other variables.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-# A line per request except probes. Text logs are for people, so they omit these lines.
+# Text logs are for people, so they omit these lines.
 LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {
     "version": 1,

@@ -16,7 +16,7 @@ ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# `quote` keeps these: reserved characters, and "%" of encoded ones.
+# `quote` keeps reserved characters, and "%" of encoded ones.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
@@ -24,7 +24,6 @@ _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 def canonical(address: str) -> str:
     """Return the address in canonical form; empty if it must not be followed.
 
-    Scheme and host are in lower case, an empty path becomes "/", and non-ASCII characters are percent-encoded.
     Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
@@ -49,7 +48,6 @@ def canonical(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    """Return the addresses in a text; mail addresses begin with "mailto:"."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
@@ -59,7 +57,6 @@ def find_addresses(text: str) -> list[str]:
 
 
 def without_closing(address: str) -> str:
-    """Return the address without closing punctuation and unopened brackets."""
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")

@@ -1,6 +1,6 @@
 """Shows a model's text while it is written, with the site's markers and without unknown links.
 
-The text is stored unchanged and shown with edits, which do not depend on how it is divided into pieces.
+The text is stored unchanged; edits do not depend on its division into pieces.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A longer run of letters and digits (about eight words) shared with the prompt's rules repeats them.
+# A longer run of letters and digits (about eight words) from the prompt's rules reveals them.
 LONGEST_SHARED = 40
 # Limits after which a model is in a loop.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN: linear work.
+# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# Characters from which an answer's language is detected.
+# Characters that show an answer's language.
 LONGEST_TEXT = 1_000
-# A model may repeat fewer characters of an earlier answer on purpose: "Yes, both do."
+# A model may repeat a shorter text on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# Answers that begin like this may give up, and are shown when they say more.
+# Answers that begin like this are shown only when they say more.
 _OPENINGS = (
     "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
     "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
@@ -71,8 +71,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """The shown text of a model's answer, piece by piece.
 
-    ``sources`` are all found sources; their addresses may be linked. Opening sentences that repeat an answer in
-    ``history`` are left out, because small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
+    Addresses of ``sources`` may be linked. Opening sentences that repeat an answer in ``history`` are left out, because
+    small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Offsets in `written`: the beginning of shown text, the end of complete text, and the end of shown text.
+        # Offsets in `written`: beginning of shown text, end of complete text, end of shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -113,7 +113,6 @@ class AnswerStream:
 
     @property
     def gives_up(self) -> bool:
-        """True if the finished text gives no answer."""
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
@@ -167,10 +166,8 @@ class AnswerStream:
             if self._is_repeated(text):
                 if not is_end:
                     return False
-                # The whole answer repeats an earlier one.
                 break
             ends = [end.end() for end in _SENTENCE_ENDS.finditer(text)]
-            # A cut must not split a block of code.
             ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
             if max(ends, default=0) < LEAST_REPEATED:
                 break
@@ -303,7 +300,6 @@ class AnswerStream:
         self._edits = [self._move_late(edit) for edit in self._edits]
         # The prompt wrote brackets of documents as ⟦ ⟧.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
-        # An edit is never split.
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
             return ""
@@ -323,7 +319,6 @@ class AnswerStream:
         return "".join(pieces)
 
     def _move_late(self, edit: Edit) -> Edit:
-        """Return the edit, moved behind the last shown word if it comes late."""
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
@@ -360,7 +355,7 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset at which the last sentence, or a heading after it, begins."""
+    """Return the beginning of the last sentence, or of a heading after it."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
@@ -374,12 +369,10 @@ def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
         return 0
     start = sentences[-1].start
     line = text.rfind("\n", 0, start) + 1
-    # The list sign belongs to the sentence.
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
 
 
 def _cut_open_tail(text: str) -> str:
-    """Return the text without an end that more text can change."""
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text

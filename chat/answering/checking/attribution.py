@@ -1,4 +1,4 @@
-"""Finds the source of each sentence of a model's answer, whatever markers the model writes."""
+"""Finds the source of each sentence of a model's answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # Least cosine of sentences in different languages with the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# Pairs of this many likeliest sources are tried last.
+# Pairs of this number of likeliest sources are tried last.
 MOST_PAIRED = 4
 # Share of a code block's lines in the cited source.
 SAME_CODE = 0.8
@@ -31,7 +31,7 @@ SAME_CODE = 0.8
 class Attributor:
     """Finds the sources of sentences, preferring sources in the prompt (``prompted``).
 
-    ``encode`` returns unit vectors, a row each, and raises RagsiteError; it compares languages.
+    ``encode`` returns unit vectors, one per row, and raises RagsiteError; it compares languages.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Attributor:
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
         """Return the markers of the sources that support a sentence, or ().
 
-        ``own`` are the model's markers. ``text`` is the answer so far, which shows the language.
+        ``own`` are the model's markers. ``text``, the answer so far, shows the language.
         """
         if declines(sentence):
             return ()
@@ -83,13 +83,12 @@ class Attributor:
         return ()
 
     def _find_holder(self, sentence: str) -> tuple[int, ...]:
-        """Return the first source with all words of a text too short to be checked, such as a name."""
+        """Return the first source with all words of a text too short to check, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(stems(passage.text))]
         return tuple(holders[:1])
 
     def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
-        """Return the source with the same meaning and numbers in another language."""
         numbers = numbers_asserted(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]

@@ -1,7 +1,4 @@
-"""Finds citations in the forms in which models write them. PURE.
-
-Numbers in brackets are citations only in suitable places; others are intervals, indexes or parts.
-"""
+"""Finds citations in the forms in which models write them. PURE."""
 
 from __future__ import annotations
 
@@ -43,13 +40,12 @@ _SIGNS = " \t>*+•0123456789.)#|_-"
 _ENDS_SENTENCE = ".!?…。！？"
 _FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
-# Numbers in brackets after these words are values: "is [2, 6]", "between (1)".
+# Numbers after these words are values: "is [2, 6]".
 _BEFORE_VALUES = frozenset((
     "is", "are", "was", "were", "be", "been", "equals", "or", "and", "of", "between", "within", "than", "en", "zijn",
     "waren", "wordt", "worden", "tussen", "dan", "tot", "step", "stap", "item", "figure", "figuur", "section",
     "paragraaf", "page", "pagina", "part", "deel", "number", "nummer", "no", "nr", "type", "mode", "class", "key",
 ))  # fmt: skip
-# A citation within a sentence may precede these words.
 _CLAUSES = frozenset((
     "and", "but", "while", "whereas", "which", "because", "although", "though", "so", "since", "if", "when", "en",
     "maar", "terwijl", "omdat", "waarbij", "die", "dat",
@@ -80,7 +76,7 @@ def find_references(
 ) -> References:
     """Return the citations of a text that may still grow, unless it ``is_end``.
 
-    ``is_in_sources``: a bracket that is copied with the word before it belongs to the document.
+    ``is_in_sources`` finds brackets copied from a document with the word before them.
     """
     # Code becomes backticks, which are neither words nor blanks.
     prose = text

@@ -1,4 +1,4 @@
-"""Finds the site's markers in an answer (``[1]``, ``[2]``) and the sentences that they support. PURE."""
+"""Finds the site's markers in an answer (``[1]``) and the sentences that they support. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from retrieval.text.sentences import split_sentences
 
 # Brackets in code are not markers.
 
-# The end of a paragraph, list item or table row.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
@@ -57,7 +56,6 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    """Return the text with spaces for code."""
     return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
@@ -104,8 +102,6 @@ def quoted(text: str) -> str:
 
 
 def quote_for_answer(text: str) -> str:
-    """Return a document's text without markers; code and brackets with 0 are kept."""
-
     def rewrite(match: re.Match[str]) -> str:
         return match.group() if 0 in _read_numbers(match.group()) else quoted(match.group())
 
@@ -140,8 +136,6 @@ def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker ``[number]``, at ``text[start:end]`` of an answer."""
-
     number: int
     start: int
     end: int
@@ -157,7 +151,7 @@ def find_markers(text: str) -> list[Marker]:
 def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
     """Yield each marker of an answer with the sentence, or part of it, that ends there.
 
-    A marker behind another marker, or in its own paragraph, supports the text before it.
+    A marker behind another, or in its own paragraph, supports the text before it.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -170,7 +164,7 @@ def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, 
 
 
 def _find_last_sentence(text: str) -> str:
-    # In "It is hot [1]. It is wet [2]." the first full stop is before the second sentence.
+    # The first full stop of "[1]. It is wet [2]." ends the sentence before.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""
@@ -192,8 +186,6 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Adjacent citations, ``text[start:end]``."""
-
     start: int
     end: int
     numbers: tuple[int, ...]
@@ -212,8 +204,7 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
     """Return the answer's sentences, list items and table rows in order.
 
-    Markers in their own paragraph belong to the paragraph before. Headings, heads of tables and fenced code are left
-    out: words of code do not show whether the code is right.
+    Headings, heads of tables and fenced code are left out: words do not show whether code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = without(text, blocks)

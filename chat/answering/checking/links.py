@@ -1,7 +1,7 @@
 """Neutralises the addresses in a model's answer that no source contains. PURE.
 
-A neutralised address is shown as text wherever the answer is shown as Markdown, here or by API clients. Code is treated
-like prose, because programs differ on where code begins. Only these places are changed:
+A neutralised address is shown as text in Markdown, here or by API clients. Code is treated like prose, because programs
+differ on where it begins. Only these places are changed:
 
 - an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
 - ``[label](target)`` with an unknown target outside the site: a space before the bracket;
@@ -44,7 +44,7 @@ _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
 _SIGNS = " \t>*+-0123456789.)"
-# Matches targets and tags that lead to other sites or run scripts.
+# Targets and tags that lead to other sites or run scripts.
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
@@ -58,10 +58,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset before which no edit depends on more text; at least ``begin``.
-
-    It is the end of a word outside of tags, targets and definitions; long words are cut at LONGEST_ADDRESS.
-    """
+    """Return the last offset, at least ``begin``, before which no edit depends on more text."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
@@ -73,7 +70,6 @@ def find_boundary(text: str, begin: int, end: int) -> int:
 
 
 def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[Edit]:
-    """Return the edits of ``text[begin:end]``; ``known`` addresses and ``tags`` stay."""
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
@@ -110,7 +106,6 @@ def _leads_away(target: str, known: Set[str]) -> bool:
 
 
 def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
-    """Break a character reference that spells an unknown address."""
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
@@ -144,7 +139,6 @@ def _begins_definition(text: str, at: int) -> bool:
 
 
 def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
-    """Judge an address that continues at ``at``; ``word`` was already shown."""
     ends = ENDS_ADDRESS.search(text, begin)
     end = ends.start() if ends else len(text)
     bracket = _BRACKET.search(text, begin, end)
@@ -174,7 +168,6 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
 
 
 def _break(address: str) -> str:
-    """Break the address after its scheme, so that no program links it."""
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):

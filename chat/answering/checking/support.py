@@ -25,7 +25,7 @@ from chat.answering.checking.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# Sources do not contain these phrases and list numbers, so assertions are checked without them.
+# Sources do not contain these phrases and list numbers.
 
 # A sentence with fewer content words asserts something only with a number.
 FEWEST_WORDS = 2
@@ -95,8 +95,8 @@ _JOINING = frozenset(stems(_JOINING_WORDS))
 class Assertion:
     """The parts of a sentence that can be checked.
 
-    ``words`` are in order, with repeats; ``names`` are stems of capitalised words that do not open a sentence; each
-    number has its possible values.
+    ``words`` are in order, with repeats; ``names`` are stems of capitalised words inside the sentence; each number has
+    its possible values.
     """
 
     text: str
@@ -124,7 +124,6 @@ def extract_assertion(sentence: str) -> Assertion | None:
 
 
 def declines(sentence: str) -> bool:
-    """Return whether the sentence refuses, apologises, or is a courtesy."""
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
@@ -133,7 +132,6 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _find_names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """Yield the stems of capitalised words, without units and labels."""
     for word in words:
         if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
             yield word.stem
@@ -154,8 +152,6 @@ _EDGES = " \t\n*_`#>-•"
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """A passage's sentence; ``context`` is its heading or table head."""
-
     text: str
     start: int
     end: int
@@ -218,7 +214,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence, and the share of an assertion's word weight in it, 0 to 1."""
+    """A sentence with its share of an assertion's word weight, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -226,8 +222,6 @@ class SentenceMatch:
 
 
 class SupportReason(StrEnum):
-    """A reason to doubt a sentence."""
-
     NUMBER = "number"
     NAME = "name"
     NEGATION = "negation"
@@ -242,7 +236,7 @@ THRESHOLD = 0.8
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """The support of a sentence, 0 to 1; ``match`` is the closest sentence, if any has its words."""
+    """The support of a sentence, 0 to 1; ``match`` is the closest sentence, if any."""
 
     support: float
     reasons: tuple[SupportReason, ...]
@@ -267,9 +261,9 @@ class SupportScorer:
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """Return the support of a sentence by the passages it cites; None without an assertion.
+        """Return the support of a sentence by its cited passages; None without an assertion.
 
-        All passages are compared if it cites none of them, with the reason `uncited`.
+        All passages are compared if it cites none, with the reason `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:

@@ -84,7 +84,6 @@ def _cite(
 
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
-    """Return the words' place in the document, whatever brackets surround numbers; None if missing."""
     block = source.block
     start = quoted(block.content).find(quoted(words)) if words else -1
     found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
@@ -92,7 +91,6 @@ def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
-    """Return the place of code in a source; indentation may differ."""
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
@@ -100,7 +98,6 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
 
 
 def evidence_of(source: ContextSource) -> EvidencePassage:
-    """Return a source's sentences with document offsets and headings."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
@@ -111,9 +108,9 @@ def evidence_of(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Return whether the source and the text are in different, known languages.
+    """Return whether source and text are in different, known languages.
 
-    The whole block counts, because rows of a table may not show their language.
+    The whole block counts, because table rows may not show their language.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1

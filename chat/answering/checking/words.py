@@ -36,7 +36,6 @@ _ENDINGS = (
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the content words in order, without repeats."""
     return list(_find_stems(text))
 
 
@@ -49,9 +48,9 @@ def _find_stems(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
 
 
+# Documents repeat most runs.
 @functools.lru_cache(maxsize=2**15)
 def _find_stems_of_run(run: str) -> tuple[str, ...]:
-    """Return the stems in a run without white space; cached, because documents repeat most runs."""
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
         # A single word without inner capitals is not an identifier.
@@ -63,7 +62,6 @@ def _find_stems_of_run(run: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
-    """Return a rough stem; identifiers and numbers stay whole."""
     if word.isalpha() and len(word) > SHORTEST_STEM:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
@@ -73,7 +71,7 @@ def _stem(word: str) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def stems_of_word(word: str) -> tuple[str, ...]:
-    """Return the stems of a word: none for a stop word, several for a joined name."""
+    """Return no stem for a stop word, several for a joined name."""
     return tuple(stems(word))
 
 
@@ -105,7 +103,7 @@ def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
 
 
 def stem_weight(holders: int, texts: int) -> float:
-    """Return the weight of a stem in ``holders`` of ``texts`` texts."""
+    """Return the weight of a stem that ``holders`` of ``texts`` texts contain."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
@@ -147,7 +145,7 @@ def number_values(number: str) -> frozenset[str]:
 def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
     """Return the possible values of each number in digits.
 
-    Number words are ignored: "een" is nearly always the article, and "one" a pronoun.
+    Number words are ignored: "een" is nearly always the article.
     """
     return tuple(number_values(number) for number in _NUMBER.findall(text))
 
@@ -158,7 +156,6 @@ def numbers_held(text: str) -> frozenset[str]:
 
 
 def _strip_idle_zeros(number: str) -> str:
-    """Return ``7.5`` for ``007.50``."""
     whole, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"
@@ -183,8 +180,7 @@ _GAP = 5
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
     """Return whether one text negates a word that the other contains and does not negate.
 
-    A negation right before a word negates it. The other text must have none near the word, because Dutch also negates
-    behind the verb.
+    The other text must have no negation near the word, because Dutch also negates behind the verb.
     """
     negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
     near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
@@ -192,7 +188,6 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
 
 
 def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
-    """Yield the stems of content words around each negation."""
     tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):

@@ -67,7 +67,7 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that measures it. An interrupted run is cancelled."""
+        """Measure the run, or wait for its worker; an interrupted run is cancelled."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -79,7 +79,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # An enqueued run was requested by another user, and a worker measures it.
+            # Another user requested an enqueued run.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
