@@ -19,12 +19,12 @@ from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     LARGEST_DRIFT,
     NewChunk,
-    configuration_of,
+    describe_weighting,
+    find_configuration,
     insert_chunks,
     lock_statistics,
     mean_length,
     reweigh,
-    weighting,
 )
 from retrieval.models import (
     Chunk,
@@ -72,18 +72,24 @@ def replace_documents(
         while batch := list(islice(left, BATCH)):
             for document, new in zip(_save(collection, batch), batch, strict=True):
                 added = list(enumerate(new.chunks))
-                configuration = configuration_of(document)
+                configuration = find_configuration(document)
                 reference_length = reference_length or mean_length(document, added, configuration)
                 insert_chunks(document, added, embedder, reference_length, configuration)
         statistics = lock_statistics(collection.pk)
-        statistics.reference_length, statistics.weighting = reference_length, weighting()
+        statistics.reference_length, statistics.weighting = reference_length, describe_weighting()
         recount(statistics)
         reweigh(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
     """Return a hash of ``parts`` and of everything else that the collection's index depends on."""
-    site = (ANALYSIS_VERSION, embedder.name, str(collection.text_search_configuration), FIELD_BOOSTS, weighting())
+    site = (
+        ANALYSIS_VERSION,
+        embedder.name,
+        str(collection.text_search_configuration),
+        FIELD_BOOSTS,
+        describe_weighting(),
+    )
     return hashlib.sha256(repr((*site, *parts)).encode()).hexdigest()
 
 

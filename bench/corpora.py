@@ -138,7 +138,7 @@ def _make_one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[Ne
         heading_path=(),
         content=content,
         content_hash=chunking.content_hash(content, ()),
-        token_count=embedder_choice.embedder().count_tokens([content])[0],
+        token_count=embedder_choice.get_embedder().count_tokens([content])[0],
         questions=(),
         vector=None,
     )
@@ -153,8 +153,8 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
         return text, ()
     # The title is embedded with each passage, so it counts in the chunk's budget.
     extracted = replace(extracted, title=title)
-    embedder = embedder_choice.embedder()
-    questions = backends.question_generator()
+    embedder = embedder_choice.get_embedder()
+    questions = backends.get_question_generator()
     spoken = language or identify_language(extracted.text)
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
@@ -191,7 +191,9 @@ def _add_vectors(
         for title, content_hash, vector in rows.values_list("document__title", "chunk__content_hash", "vector")
     }
     missing = {
-        (document.title, chunk.content_hash): chunking.embedding_text(document.title, chunk.heading_path, chunk.content)
+        (document.title, chunk.content_hash): chunking.build_embedding_text(
+            document.title, chunk.heading_path, chunk.content
+        )
         for document in documents
         for chunk in document.chunks
         if (document.title, chunk.content_hash) not in stored
@@ -199,7 +201,7 @@ def _add_vectors(
     keys, texts = list(missing), list(missing.values())
     for start in range(0, len(texts), EMBEDDING_BATCH):
         progress(start, len(texts))
-        vectors = embedder_choice.embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
+        vectors = embedder_choice.get_embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
         stored.update(zip(keys[start : start + EMBEDDING_BATCH], vectors, strict=True))
     return [
         replace(

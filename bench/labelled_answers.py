@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
-from chat.answering.checking.citations import cited_sentences, find_markers, group_markers, without
-from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, groundedness
+from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
+from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
 from evaluation.exceptions import UnreadableTestSet
 
 # Characters: spans often include a neighbour's full stop.
@@ -102,14 +102,14 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
     markers = find_markers(answer.text)
-    plain = without(answer.text, [(marker.start, marker.end) for marker in markers])
-    spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text, group_markers(markers))]
+    plain = blank_spans(answer.text, [(marker.start, marker.end) for marker in markers])
+    spans = [(sentence.start, sentence.end) for sentence in find_cited_sentences(answer.text, group_markers(markers))]
     sentences = tuple(
         JudgedSentence(answer.text[start:end], judgement, _is_marked(answer, start, end))
         for start, end in spans
         if (judgement := scorer.score(plain[start:end])) is not None
     )
-    return JudgedAnswer(answer, sentences, groundedness(each.judgement.support for each in sentences))
+    return JudgedAnswer(answer, sentences, estimate_groundedness(each.judgement.support for each in sentences))
 
 
 def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:

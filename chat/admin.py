@@ -131,7 +131,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
-        answers = rights.open_to(request.user, super().get_queryset(request))
+        answers = rights.filter_open_answers(request.user, super().get_queryset(request))
         match = request.resolver_match
         if match is not None and match.url_name == "chat_answer_changelist":
             return answers.defer("trace", "sources", "text", "alternatives", "choices")
@@ -251,7 +251,7 @@ class ConversationAdmin(ChatAdmin):
     inlines = [AnswerInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
-        conversations = rights.conversations_open_to(request.user, super().get_queryset(request))
+        conversations = rights.filter_open_conversations(request.user, super().get_queryset(request))
         return conversations.annotate(answers_total=Count("answers", distinct=True))
 
     @admin.display(description=_("asked by"), ordering="owner")

@@ -85,7 +85,7 @@ class Budget:
         return max(shares, key=lambda share: share.percent, default=None)
 
 
-def budget_of(user: AnyUser | None) -> Budget | None:
+def find_budget(user: AnyUser | None) -> Budget | None:
     """Return the user's budget of today; None without limits."""
     limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
@@ -115,7 +115,7 @@ def spend_question(user: AnyUser) -> None:
 
 def may_use_model(user: AnyUser | None) -> bool:
     """Return whether the user may use a language model; unfinished answers are not counted."""
-    budget = budget_of(user)
+    budget = find_budget(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
 

@@ -12,7 +12,7 @@ from core.exceptions import ModelFailed
 
 @shared_task
 def try_model(name: str) -> None:
-    model = writers.language_models().get(name)
+    model = writers.list_language_models().get(name)
     if model is not None:
         with contextlib.suppress(ModelFailed):
             model_trial.try_model(model)

@@ -68,7 +68,7 @@ class Breaker:
 
     def enter(self) -> None:
         """Allow a call, which must end with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
-        question = deadline.current()
+        question = deadline.get_current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
         if question is not None and self.part in question.failed:
@@ -92,7 +92,7 @@ class Breaker:
             BREAKER_OPEN.labels(part=self.part).set(0)
 
     def failed(self) -> None:
-        question = deadline.current()
+        question = deadline.get_current()
         if question is not None:
             question.failed.add(self.part)
         with self._lock:

@@ -30,7 +30,7 @@ def not_waiting() -> Iterator[None]:
         yield
 
 
-def causes(error: BaseException | None) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -40,14 +40,14 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def is_node_lost(error: BaseException | None) -> bool:
     # Class 08 contains connection exceptions; a loss of this process's own connection has no state.
-    return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in causes(error))
+    return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in iterate_causes(error))
 
 
-def outage_message() -> str:
+def get_outage_message() -> str:
     return _("Part of the database does not answer, so the documents cannot be read. Please try again in a minute.")
 
 
-def give_connections_back() -> None:
+def release_connections() -> None:
     for each in connections.all(initialized_only=True):
         if not each.in_atomic_block:
             each.close_if_unusable_or_obsolete()

@@ -41,7 +41,7 @@ def limit(seconds: float) -> Iterator[Deadline]:
         _current.reset(token)
 
 
-def current() -> Deadline | None:
+def get_current() -> Deadline | None:
     return _current.get()
 
 

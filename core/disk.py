@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
 
-from core.database import causes
+from core.database import iterate_causes
 from core.exceptions import DiskFull
 from core.metrics import counter
 
@@ -31,16 +31,16 @@ _PGCODE = "53100"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeSpace:
     path: Path
     free_bytes: int
 
 
-def rooms() -> list[Room]:
+def list_free_space() -> list[FreeSpace]:
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)
-    found: dict[int, Room] = {}
+    found: dict[int, FreeSpace] = {}
     for path in paths:
         try:
             device = path.stat().st_dev
@@ -48,12 +48,12 @@ def rooms() -> list[Room]:
             continue  # the first writer creates it in the data directory
         if device not in found:
             free = os.statvfs(path)
-            found[device] = Room(path, free.f_bavail * free.f_frsize)
+            found[device] = FreeSpace(path, free.f_bavail * free.f_frsize)
     return list(found.values())
 
 
 def is_short() -> bool:
-    return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in rooms())
+    return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in list_free_space())
 
 
 def is_disk_full(error: BaseException | None) -> bool:
@@ -61,16 +61,16 @@ def is_disk_full(error: BaseException | None) -> bool:
         isinstance(each, DiskFull)
         or getattr(each, "sqlstate", None) == _PGCODE
         or (isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT))
-        for each in causes(error)
+        for each in iterate_causes(error)
     )
 
 
 @contextmanager
-def saving() -> Iterator[None]:
+def guard_writes() -> Iterator[None]:
     """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk."""
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()
-        raise DiskFull(message())
+        raise DiskFull(get_message())
     try:
         yield
     except Exception as error:
@@ -79,8 +79,8 @@ def saving() -> Iterator[None]:
             raise
         DISK_FULL.labels(reason="error").inc()
         logger.error("Something could not be saved, because the disk is full: %s", error)
-        raise DiskFull(message()) from error
+        raise DiskFull(get_message()) from error
 
 
-def message() -> str:
+def get_message() -> str:
     return _("The disk of this site is full: nothing new can be saved until there is room. Please try again later.")

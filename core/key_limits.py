@@ -41,7 +41,7 @@ class KeyLimits:
         return Scope.ADMIN in self.scopes and (self.collections is None or permission in _PERMISSIONS)
 
 
-def limits_of(user: AnyUser) -> KeyLimits | None:
+def get_limits(user: AnyUser) -> KeyLimits | None:
     """Return the limits of the request's key; None for a person or an unlimited key."""
     limits: KeyLimits | None = getattr(user, "key_limits", None)
     return limits

@@ -24,7 +24,7 @@ QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
-def without_request(said: str, body: Any) -> str:
+def hide_request(said: str, body: Any) -> str:
     """Return the server's message; LEFT_OUT if it repeats words of ``body``, which contains users' texts."""
     sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
     words = _split_words(said)
@@ -47,15 +47,15 @@ def _iterate_texts(body: Any) -> Iterator[str]:
 QUOTED_CHARACTERS = 200
 
 
-def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
+def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
     """Return status and message as part of a sentence, without the key or parts of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
-    said = without_request(without_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
+    said = hide_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
     return f"answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
 
-def without_key(text: str, api_key: str) -> str:
+def hide_key(text: str, api_key: str) -> str:
     return text.replace(api_key, "[API key]") if api_key else text
 
 
@@ -144,7 +144,7 @@ class ModelServer:
             else:
                 if status == HTTPStatus.OK:
                     return content
-                problem = f"it {refusal(status, content, body, self._api_key)}"
+                problem = f"it {describe_refusal(status, content, body, self._api_key)}"
                 if status not in RETRIED_STATUSES:
                     raise ServerFailed(problem, status)
                 pause = max(pause, retry_after_seconds(headers))
@@ -165,7 +165,7 @@ class ModelServer:
         return client[1]
 
 
-def parsed_url(address: str) -> httpx2.URL:
+def parse_url(address: str) -> httpx2.URL:
     """Return the URL; an empty URL if the address is no http(s) address with a host."""
     try:
         url = httpx2.URL(address)

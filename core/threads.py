@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from core.database import give_connections_back
+from core.database import release_connections
 
 # Waiting for a model takes no processor time and no database connection.
 SEARCHES_AT_ONCE = 4
@@ -34,6 +34,6 @@ async def _run(threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.a
             return function(*args, **kwargs)
         finally:
             # A pool's thread would otherwise keep its connection.
-            give_connections_back()
+            release_connections()
 
     return await sync_to_async(call, thread_sensitive=False, executor=threads)()

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 from django.db import models
 from django.http import HttpRequest
 
-from core.key_limits import limits_of
+from core.key_limits import get_limits
 from core.user_types import AnyUser
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def is_active(user: AnyUser) -> bool:
     return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
 
 
-def groups_of(user: AnyUser) -> models.QuerySet[Group]:
+def list_groups(user: AnyUser) -> models.QuerySet[Group]:
     groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
     return groups
 
@@ -27,7 +27,7 @@ def is_superuser(user: AnyUser) -> bool:
     return is_active(user) and bool(getattr(user, "is_superuser", False))
 
 
-def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
+def build_user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
     return models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
     )
@@ -38,11 +38,11 @@ def is_staff_with(user: AnyUser, permission: str) -> bool:
 
     An API key's scopes must allow the permission too.
     """
-    limits = limits_of(user)
+    limits = get_limits(user)
     if limits is not None and not limits.permit(permission):
         return False
     return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
-def account_of(request: HttpRequest | Request) -> User:
+def get_account(request: HttpRequest | Request) -> User:
     return cast(User, request.user)

@@ -64,7 +64,7 @@ class Effect:
         return self.low > 0 or self.high < 0
 
 
-def effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
+def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """Return the difference of the means with its always-valid interval, or None if an arm has too few visitors.
 
     Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate, because an

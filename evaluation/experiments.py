@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
-from evaluation.arms import Arm, Effect, assign, effect
+from evaluation.arms import Arm, Effect, assign, estimate_effect
 from evaluation.figures import fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, name_version, register_chooser
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -46,7 +46,7 @@ def choose(subject: str) -> NamedProfile | None:
         return None
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
-        return named(version)
+        return name_version(version)
     # The built-in profile is as it was at the start.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
@@ -162,11 +162,11 @@ def report(experiment: Experiment) -> Report:
                 if value is not None:
                     outcome.values[metric].append(value)
     metrics = sorted(Experiment.Metric.values, key=lambda metric: metric != experiment.metric)
-    effects = {metric: effect(control.values[metric], treatment.values[metric]) for metric in metrics}
+    effects = {metric: estimate_effect(control.values[metric], treatment.values[metric]) for metric in metrics}
     return Report(experiment, control, treatment, effects)
 
 
-def sentence(summary: Report) -> str:
+def describe_verdict(summary: Report) -> str:
     found = summary.effects[summary.experiment.metric]
     if found is None or not found.is_known:
         if summary.verdict is ExperimentVerdict.WAITING:
@@ -175,13 +175,13 @@ def sentence(summary: Report) -> str:
     return _t("%(verdict)s: %(metric)s %(difference)s (%(low)s to %(high)s).") % {
         "verdict": summary.verdict.label,
         "metric": summary.experiment.get_metric_display(),
-        "difference": points(found.difference),
-        "low": points(found.low),
-        "high": points(found.high),
+        "difference": format_points(found.difference),
+        "low": format_points(found.low),
+        "high": format_points(found.high),
     }
 
 
-def points(difference: float) -> str:
+def format_points(difference: float) -> str:
     return f"{fixed(100 * difference, 1, signed=True)} pp"
 
 
@@ -221,6 +221,6 @@ def end(experiment: Experiment, ended_by: User) -> Experiment:
             raise ExperimentRefused(_t("This experiment does not run."))
         experiment.state = Experiment.State.ENDED
         experiment.ended_at, experiment.ended_by_id = timezone.now(), ended_by.pk
-        experiment.conclusion = sentence(report(experiment))
+        experiment.conclusion = describe_verdict(report(experiment))
         experiment.save()
     return experiment

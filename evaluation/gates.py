@@ -28,7 +28,7 @@ from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.search.profiles.profiles import NamedProfile, active_profile, named
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, name_version
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -59,7 +59,7 @@ class GateSide:
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
-            kind=kind_of(policy),
+            kind=get_run_kind(policy),
             instructions=self.instructions,
             settings=to_json(self.profile.settings),
         )
@@ -98,7 +98,7 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     those in service, by the active profile. Only runs on the current documents and questions count. Raises:
     ImproperProfile if the version cannot be read.
     """
-    now, told = active_profile(), instructions_in_force(policy.evaluation_set, kind_of(policy))
+    now, told = active_profile(), instructions_in_force(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
         candidate = GateSide(str(subject.working_copy or subject), now, told, subject)
         in_force = GateSide(str(subject.collection), now, told)
@@ -109,14 +109,14 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
         candidate = GateSide(str(subject), now, subject)
         in_force = GateSide(str(told or _t("no instructions")), now, told)
     else:
-        candidate, in_force = GateSide(str(subject), named(subject), told), GateSide(str(now), now, told)
+        candidate, in_force = GateSide(str(subject), name_version(subject), told), GateSide(str(now), now, told)
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
     return _compare(policy, candidate, in_force)
 
 
 def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> GateCheck:
-    kind = kind_of(policy)
+    kind = get_run_kind(policy)
     questions = measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
@@ -150,7 +150,7 @@ def request_runs(
     checked = check(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
         return []
-    how: dict[str, Any] = {"kind": kind_of(policy), "by": by}
+    how: dict[str, Any] = {"kind": get_run_kind(policy), "by": by}
     return [
         request_run(policy.evaluation_set, side.profile, draft=side.draft, instructions=side.instructions, **how)
         for side in checked.sides
@@ -158,7 +158,7 @@ def request_runs(
     ]
 
 
-def kind_of(policy: GatePolicy) -> RunKind:
+def get_run_kind(policy: GatePolicy) -> RunKind:
     return KIND_OF_MEASURE[policy.metric]
 
 
@@ -167,10 +167,10 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
     if collection is None:
         return None
     done = side.runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
-    return done.filter(corpus_version=corpus_version(collection), conditions=conditions(kind_of(policy))).first()
+    return done.filter(corpus_version=corpus_version(collection), conditions=conditions(get_run_kind(policy))).first()
 
 
-def guards(collection: Collection) -> bool:
+def are_documents_guarded(collection: Collection) -> bool:
     """Return whether a gate requires drafts for changes of the collection's documents."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
@@ -232,7 +232,7 @@ def instruction_gates(collection_id: int) -> list[GatePolicy]:
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
         questions = evaluation_set.questions.measurable(RunKind.ANSWERS)
         policy = getattr(evaluation_set, "gate_policy", None)
-        if policy is None or kind_of(policy) != RunKind.ANSWERS:
+        if policy is None or get_run_kind(policy) != RunKind.ANSWERS:
             by_words = questions.filter(must__len__gt=0).exists()
             metric = GatePolicy.Metric.EXPECTATIONS if by_words else GatePolicy.Metric.AGREEMENT
             policy = GatePolicy(evaluation_set=evaluation_set, metric=metric)
@@ -246,7 +246,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
     Return whether it is measured first.
     """
-    if not writers.language_models() or not instruction_gates(version.collection_id):
+    if not writers.list_language_models() or not instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""

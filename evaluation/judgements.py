@@ -83,7 +83,7 @@ FORGOTTEN_UP_TO = timedelta(days=1)
 MOST_AT_ONCE = 500
 
 
-def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
+def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
     """Create the answer's missing judgements for a worker."""
     wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
@@ -120,7 +120,7 @@ def request_forgotten() -> int:
         status=Answer.Status.COMPLETED,
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
-    return sum(bool(request(answer)) for answer in forgotten.order_by("completed_at")[:MOST_AT_ONCE])
+    return sum(bool(request_judgements(answer)) for answer in forgotten.order_by("completed_at")[:MOST_AT_ONCE])
 
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def judge(judgement_id: int) -> Judgement | None:
 
 def _measure(judgement: Judgement) -> None:
     """Measure the metrics without a score. Raises: JudgeError, which names the failed metrics."""
-    case = case_of(judgement.answer)
+    case = make_case(judgement.answer)
     judge = conf.judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
     metrics = judge.metrics(case)
@@ -203,7 +203,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
         )
 
 
-def case_of(answer: Answer) -> Case:
+def make_case(answer: Answer) -> Case:
     """Return the answer with its question as searched, and its stored sources without blank ones."""
     return Case(
         question=answer.standing_alone,
@@ -275,4 +275,4 @@ def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
     # `request_forgotten` finds the answer if the database crashes before this write is on disk.
     with not_waiting():
-        request(answer)
+        request_judgements(answer)

@@ -34,7 +34,7 @@ from core.admin_base import ReadOnlyAdmin, badge
 from core.users import is_superuser
 from ragsite.accounts.claims import is_last_local_administrator, local_administrators
 from ragsite.accounts.keys import digest_of
-from ragsite.accounts.people import LastAdministrator, erase_person, person_file
+from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
 from ragsite.models.account import Invitation, users_with
 from ragsite.operations.audit_log import json_lines, may_read_labels, record
@@ -221,7 +221,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     @admin.action(description=_("Export the person's data (JSON)"), permissions=["superuser"])
     def export_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
         user = self._get_one(request, users)
-        return None if user is None else person_file(user, f"person-{user.pk}.json")
+        return None if user is None else export_person(user, f"person-{user.pk}.json")
 
     @admin.action(description=_("Erase the person and their data"), permissions=["superuser"])
     def erase_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:

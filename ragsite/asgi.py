@@ -19,7 +19,7 @@ django.setup(set_prefix=False)
 from ragsite.http.errors import refusal  # noqa: E402
 from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
-from retrieval.text.encodings import codec_of  # noqa: E402
+from retrieval.text.encodings import find_codec  # noqa: E402
 
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -52,7 +52,7 @@ class _Handler(ASGIHandler):
         if any(map(_NAMES_AN_ENCODING.search, parsed)):
             return None, _make_refusal(scope, 400, "A parameter of a header must not name an encoding.")
         request, refused = super().create_request(add_content_length(scope, body_file), body_file)
-        if request is None or not request.encoding or codec_of(codecs.lookup(request.encoding).name):
+        if request is None or not request.encoding or find_codec(codecs.lookup(request.encoding).name):
             return request, refused
         return None, _make_refusal(scope, 400, "The charset in the Content-Type is not one of text.")
 
@@ -78,11 +78,11 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
     # Models cannot be imported before Django is set up.
-    from chat.streaming.writing import leave_to_others
+    from chat.streaming.writing import hand_over_all
 
     await receive()
     telemetry.start()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    await leave_to_others(SAVE_SECONDS)
+    await hand_over_all(SAVE_SECONDS)
     await send({"type": "lifespan.shutdown.complete"})

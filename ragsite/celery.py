@@ -21,7 +21,7 @@ app.autodiscover_tasks()
 
 @worker_process_init.connect
 def _go_before_the_database(**_: Any) -> None:
-    machine.go_before_others(machine.WORK_SCORE)
+    machine.raise_oom_score(machine.WORK_SCORE)
 
 
 @setup_logging.connect

@@ -32,29 +32,29 @@ def build_backend(setting: str, alias: str = "") -> Any:
 
 
 @functools.cache
-def question_generator() -> QuestionGenerator | None:
+def get_question_generator() -> QuestionGenerator | None:
     built: QuestionGenerator | None = build_backend("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
     return built
 
 
 @functools.cache
-def reformulator() -> QueryReformulator | None:
+def get_reformulator() -> QueryReformulator | None:
     """Return the model that rewrites questions, or None. Raises: ImproperlyConfigured."""
     built: QueryReformulator | None = build_backend("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 
 
 @functools.cache
-def reranker(name: str) -> Reranker:
+def get_reranker(name: str) -> Reranker:
     """Return the reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
     built: Reranker = build_backend("RERANKERS", name)
     return built
 
 
 _BY_SETTING = {
-    "QUESTION_GENERATOR": question_generator,
-    "QUERY_REFORMULATOR": reformulator,
-    "RERANKERS": reranker,
+    "QUESTION_GENERATOR": get_question_generator,
+    "QUERY_REFORMULATOR": get_reformulator,
+    "RERANKERS": get_reranker,
 }
 
 

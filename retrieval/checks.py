@@ -13,14 +13,14 @@ from retrieval import backends
 from retrieval.documents import sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import calibration_of, missing_calibration
+from retrieval.index.closeness import find_calibration, missing_calibration
 from retrieval.profile_settings import NO_RERANKER
 
 
 @register()
 def backends_can_be_made(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    for build in (embedder_choice.new_embedder, backends.question_generator, backends.reformulator):
+    for build in (embedder_choice.get_new_embedder, backends.get_question_generator, backends.get_reformulator):
         try:
             build()
         except ImproperlyConfigured as error:
@@ -33,8 +33,8 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
     try:
-        name = embedder_choice.new_embedder().name
-        if calibration_of(name) is None:
+        name = embedder_choice.get_new_embedder().name
+        if find_calibration(name) is None:
             return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
         pass  # `backends_can_be_made` reports it
@@ -51,7 +51,7 @@ def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
         )
     for name in settings.RERANKERS:
         try:
-            backends.reranker(name)
+            backends.get_reranker(name)
         except ImproperlyConfigured as error:
             messages.append(Error(f"Reranker {name}: {error}", id="retrieval.E006"))
     return messages

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 
-def spread(scores: Collection[float]) -> float:
+def standard_deviation(scores: Collection[float]) -> float:
     """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
@@ -36,7 +36,7 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     if not scores:
         return {}
     mean = math.fsum(scores.values()) / len(scores)
-    deviation = spread(scores.values())
+    deviation = standard_deviation(scores.values())
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return dict.fromkeys(scores, 0.0)
     return {key: (score - mean) / deviation for key, score in scores.items()}

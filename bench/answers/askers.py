@@ -17,7 +17,7 @@ from chat.streaming.payloads import completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import reply_to
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
@@ -34,7 +34,7 @@ class OwnCodeAsker:
     def __call__(self, question: GradedQuestion) -> Reply:
         """Return the reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
-        filters = filters_for(AnonymousUser(), question.collection)
+        filters = build_filters(AnonymousUser(), question.collection)
         reply = async_to_sync(reply_to)(question.text, filters, history=history)
         end, seconds = reply.end, reply.last_ms / 1000
         if not isinstance(end, Completed):

@@ -14,7 +14,7 @@ from bench.statistics import refusal_precision
 from chat.answering import writers
 from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.runs.agreement import holds_answer
+from evaluation.runs.agreement import contains_answer
 from evaluation.runs.measurement import reply_to
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
@@ -117,7 +117,7 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     if searched is not None and searched.trace.degraded:
         missing = ", ".join(searched.trace.degraded)
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
-    if completed.generator not in ("", await sync_to_async(writers.writer_name)()):
+    if completed.generator not in ("", await sync_to_async(writers.get_default_writer)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
     # A question that is not searched has no sources.
     sources = searched.sources if searched is not None else ()
@@ -126,8 +126,8 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         question=question,
         refused=completed.refused,
         generator=completed.generator,
-        quotes=tuple(holds_answer(citation.quote, question.answers) for citation in cited),
-        in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
+        quotes=tuple(contains_answer(citation.quote, question.answers) for citation in cited),
+        in_sources=any(contains_answer(source.block.content, question.answers) for source in sources),
         first_ms=reply.first_ms,
         last_ms=reply.last_ms,
     )

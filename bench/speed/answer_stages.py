@@ -17,7 +17,7 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import reply_to
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import encode_query
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 
 WARM_UP = 5
 # The time to encode it is the unit for comparing machines.
@@ -100,7 +100,7 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection closed to visitors.
     """
     result = StageRun(reference_ms=_measure_reference_ms())
-    filters = filters_for(AnonymousUser(), collection)
+    filters = build_filters(AnonymousUser(), collection)
     for number, question in enumerate(questions):
         report("asking", number, len(questions))
         clock = StageClock()

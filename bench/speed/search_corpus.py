@@ -109,5 +109,5 @@ def _embed_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)
-        embedded.append(embedder_choice.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
+        embedded.append(embedder_choice.get_embedder().embed_documents(corpus.samples(topic, SAMPLES)))
     return embedded

@@ -25,12 +25,12 @@ from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import exact_distance
-from retrieval.rights.search_filters import readers_in
+from retrieval.rights.search_filters import find_readers
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
-from retrieval.search.ranking.plans import SearchPlan, plan_for
+from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import SearchResult
 from retrieval.types import Retriever, SearchFilters
@@ -91,9 +91,9 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
     asked = loaded.corpus.questions(warm_up + questions)
     collections = (loaded.collection.pk,)
     # The filters equal a visitor's from `filters_for` without restricted documents.
-    filters = SearchFilters(collections=collections, readers=readers_in(collections, AnonymousUser()))
+    filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
-    plan = plan_for(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
+    plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
     for number, question in enumerate(asked[:warm_up]):
         report("warming up", number, warm_up)
         _search(question, filters)

@@ -46,7 +46,7 @@ STREAMED_CHARACTERS = 120
 _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
-def version_of(collections: Iterable[int]) -> list[Any]:
+def read_version(collections: Iterable[int]) -> list[Any]:
     """Return a value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
@@ -96,22 +96,22 @@ def _candidates(
         logger.warning("A question was compared with approved ones by its words alone: %s", error)
         return
     known = {wording.pk for wording in exact}
-    for wording in nearest(wordings, vector)[:MOST_CANDIDATES]:
+    for wording in find_nearest_wordings(wordings, vector)[:MOST_CANDIDATES]:
         likeness = calibration.likeness(1.0 - wording.distance)
         if likeness >= LEAST_LIKENESS and wording.pk not in known and ask_alike(question, wording.text):
             yield wording.approved, min(1.0, likeness)
 
 
-def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
+def find_nearest_wordings(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
     """Return the wordings with their cosine ``distance`` from a unit vector of the site's embedder, nearest first."""
-    of_embedder = wordings.filter(embedder=embedder_choice.embedder().name, embedding__isnull=False)
+    of_embedder = wordings.filter(embedder=embedder_choice.get_embedder().name, embedding__isnull=False)
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
 
 def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
-        at = locate(source)
+        at = find_quote_offset(source)
         if at is None:
             approved.raise_flag(ApprovedAnswer.Flag.CHANGED if source.document_id else ApprovedAnswer.Flag.GONE)
             return None
@@ -143,7 +143,7 @@ def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextS
     )
 
 
-def locate(source: ApprovedSource) -> int | None:
+def find_quote_offset(source: ApprovedSource) -> int | None:
     """Return the offset of the cited words in their document's text; None if they are gone."""
     text = DocumentText.objects.filter(pk=source.document_id).annotate(at=StrIndex("text", Value(source.quote)))
     at = text.values_list("at", flat=True).first()
@@ -185,12 +185,12 @@ def _give(
             citations=citations,
             generator=NAME,
             state=AnswerState.NOTHING if approved.kind == ApprovedAnswer.Kind.OUT_OF_SCOPE else AnswerState.ANSWER,
-            approval=approval_of(approved),
+            approval=get_approval(approved),
         ),
     )
 
 
-def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
+def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
     """Return the approver and the time; None if the answer is not approved. An e-mail address is cut at its @."""
     if approved is None or approved.approved_at is None:
         return None

@@ -10,7 +10,7 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from chat.answering.checking.citations import quote_for_answer
-from retrieval.tables.names import show_name, words_of_name
+from retrieval.tables.names import show_name, split_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
@@ -203,7 +203,7 @@ class _Writer:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
-        if not _SHARES & set(words_of_name(self._result.columns[at])):
+        if not _SHARES & set(split_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
         return bool(numbers) and all(number is not None and 0 <= number.value <= 1 for number in numbers)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.verification import is_foreign
-from chat.answering.checking.words import stem_set, stem_weight, stems
-from chat.answering.units import QuotableUnit, quotable_units, text_to_encode
+from chat.answering.checking.words import find_stem_set, find_stems, stem_weight
+from chat.answering.units import QuotableUnit, find_quotable_units, text_to_encode
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
@@ -108,7 +108,9 @@ class Evidence:
         return not self.by_words and self.probability < HOPELESS
 
 
-def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
+def estimate_evidence(
+    trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None
+) -> Evidence:
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -213,14 +215,14 @@ def _find_cosine(candidate: Candidate) -> float | None:
 def _measure_coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
-    asked = stems(question)
+    asked = find_stems(question)
     best = source.block.best
-    return len(stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
+    return len(find_stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
     best = source.block.best
-    return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
+    return [unit for unit in find_quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
@@ -236,8 +238,8 @@ def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = Tru
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
     if len(units) < 2:
         return next(iter(units), None)
-    texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
-    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in stems(question)}
+    texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
+    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
@@ -249,7 +251,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
     first = first[:MOST_COMPARED]
     try:
-        vectors = np.asarray(embedder_choice.embedder().embed_documents([text_to_encode(unit) for unit in first]))
+        vectors = np.asarray(embedder_choice.get_embedder().embed_documents([text_to_encode(unit) for unit in first]))
         return first[int(np.argmax(vectors @ encode_query(question)))]
     except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from chat.answering.checking.citations import find_code, quote_for_answer
 from chat.answering.excerpts import Excerpt, Span
-from chat.answering.units import QuotableUnit, as_markdown, blocks_of
+from chat.answering.units import QuotableUnit, blocks_of, convert_row
 from chat.types import ContextSource
 from retrieval.text.block import BlockKind
 from retrieval.text.block_items import read_cells
@@ -149,7 +149,7 @@ def _table_as_markdown(match: re.Match[str]) -> str:
     table = match.group()
     rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
     return "\n".join(
-        as_markdown(row, is_head=number == 0 and table.startswith("<table")) for number, row in enumerate(rows)
+        convert_row(row, is_head=number == 0 and table.startswith("<table")) for number, row in enumerate(rows)
     )
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chat.answering.checking.words import stems
-from chat.answering.units import QuotableUnit, SourceSection, UnitKind, sections_of
+from chat.answering.checking.words import find_stems
+from chat.answering.units import QuotableUnit, SourceSection, UnitKind, find_sections
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import split_items
@@ -82,7 +82,7 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
 
 
 def _length(source: ContextSource, start: int, end: int) -> int:
-    text = text_of(source, start, end)
+    text = read_text(source, start, end)
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
 
@@ -96,7 +96,7 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
 
     All sections of the unit's passage are returned if they have at most ``longest_passage`` characters.
     """
-    sections, best = sections_of(unit.source), unit.source.block.best
+    sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
     inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
     if first in inside and (
@@ -133,8 +133,8 @@ def _with_announced(source: ContextSource, section: Sequence[Block], first: int,
 
 def _announces(source: ContextSource, block: Block) -> bool:
     if block.kind is not BlockKind.PARAGRAPH:
-        return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
-    text = text_of(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
+        return read_text(source, block.start, block.end).rstrip(" \n*_").endswith(":")
+    text = read_text(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
     return bool(_ANNOUNCEMENT.search(_SENTENCE_END.split(text)[-1]))
 
 
@@ -196,16 +196,16 @@ def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *,
     It does if only the heading contains a word of the question, or announces the list that begins the excerpt:
     exclusions of a warranty would read like its coverage.
     """
-    shown = set(stems(" ".join(text_of(unit.source, start, end) for start, end in spans)))
+    shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
     begins = next((block for block in unit.section.blocks if block.start <= spans[0][0] < block.end), None)
     lists = (BlockKind.LIST, BlockKind.STEPS)
     announces = begins is not None and begins.kind in lists and begins.lead_in is None
-    needs_heading = announces or bool((set(stems(question)) & set(stems(heading))) - shown)
+    needs_heading = announces or bool((set(find_stems(question)) & set(find_stems(heading))) - shown)
     return Excerpt(unit.source, spans, heading=heading if needs_heading else "", goes_on=goes_on)
 
 
-def text_of(source: ContextSource, start: int, end: int) -> str:
+def read_text(source: ContextSource, start: int, end: int) -> str:
     """Return the part of the document's ``text[start:end]`` that is in the source."""
     offset = source.block.start
     return source.block.content[max(0, start - offset) : max(0, end - offset)]

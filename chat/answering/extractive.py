@@ -12,7 +12,7 @@ from chat.answering.excerpt_markdown import find_marked, render
 from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
-    as_alternative,
+    build_alternative,
     count_alternatives,
     cut_results,
     whole_passage,
@@ -58,7 +58,7 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
     if "given" not in evidence.features:
         whole = whole_passage(question, excerpt)
         alternatives += [whole] if whole is not None else []
-        alternatives += (as_alternative(*each) for each in islice(found, count_alternatives(results)))
+        alternatives += (build_alternative(*each) for each in islice(found, count_alternatives(results)))
     return Quotation(
         text,
         tuple(_citations(text, excerpt, unit)),

@@ -88,7 +88,7 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 def uses_functions(name: str) -> bool:
     """Return whether the model passed its trial; an untried model's trial starts in the background."""
-    model = writers.language_models().get(name)
+    model = writers.list_language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})

@@ -10,7 +10,7 @@ from chat.types import (
 )
 
 
-def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
+def find_doubts_of_answer(verified: Verified, draft: AnswerDraft) -> list[str]:
     """Return warnings about a model's answer; empty if it is complete and cites its sources.
 
     Sentences whose support could not be measured do not count.
@@ -28,7 +28,7 @@ def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
     return doubts
 
 
-def fallback_notice(draft: AnswerDraft) -> str:
+def describe_fallback(draft: AnswerDraft) -> str:
     if draft.filtered:
         return _(
             "The language model's content filter stopped its answer. This answer is quoted from the documents instead."

@@ -260,4 +260,4 @@ def _ends_within_sentence(text: str) -> bool:
 
 
 def _encode(texts: Sequence[str]) -> np.ndarray:
-    return np.asarray(embedder_choice.embedder().embed_documents(texts))
+    return np.asarray(embedder_choice.get_embedder().embed_documents(texts))

@@ -11,13 +11,13 @@ from chat.answering import writers
 from chat.answering.approved_answers import find_given, split_text
 from chat.answering.checking.citations import Marker
 from chat.answering.checking.verification import verify
-from chat.answering.evidence import Evidence, unknown_names, weigh
+from chat.answering.evidence import Evidence, estimate_evidence, unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.greetings import answer_greeting
 from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
-from chat.answering.notices import doubts_of, fallback_notice
+from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import put_in_place
 from chat.answering.refusal import refuse
@@ -138,7 +138,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # The searched question counts: a rewritten follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
-    evidence = weigh(draft.trace, draft.results, current_calibration())
+    evidence = estimate_evidence(draft.trace, draft.results, current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
@@ -167,11 +167,11 @@ def _choose_generator(
     # A computed result is exact, so no model rewrites it.
     if draft.computed is None:
         try:
-            generator = writers.generator(model)
+            generator = writers.find_generator(model)
         except ModelFailed as error:
             MODEL_FAILURES.inc()
             logger.warning("The documents are quoted: %s", error)
-            draft.notices.append(fallback_notice(draft))
+            draft.notices.append(describe_fallback(draft))
     if without_model and generator is not None:
         generator = None
         draft.notices.append(without_model)
@@ -221,7 +221,7 @@ async def _ask_model(
         text += token.text
         yield token
     verified = await in_thread(verify, text, draft.sources, markers)
-    draft.notices += doubts_of(verified, draft)
+    draft.notices += find_doubts_of_answer(verified, draft)
     yield await in_thread(_complete, draft, text, verified)
 
 
@@ -238,7 +238,7 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
         0,
         _("The language model found no answer in these passages. This one comes nearest to the question.")
         if gave_up
-        else fallback_notice(draft),
+        else describe_fallback(draft),
     )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.answering.checking.citations import NUMBERS_IN_BRACKETS, quoted
+from chat.answering.checking.citations import NUMBERS_IN_BRACKETS, escape_markers
 from chat.answering.tool_calls import FUNCTION
-from retrieval.text.instructions import without_instructions
+from retrieval.text.instructions import remove_instructions
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _quote(source: ContextSource, start: int, end: int) -> str:
 def _name_source(source: ContextSource) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
-    return f"SOURCE [{source.marker}] {quoted(_join_lines(place))}"
+    return f"SOURCE [{source.marker}] {escape_markers(_join_lines(place))}"
 
 
 def _quote_conversation(history: Sequence[Turn]) -> str:
@@ -240,7 +240,7 @@ def _name_tables(tables: Sequence[str]) -> str:
 
 
 def _quote_lines(text: str) -> str:
-    told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
+    told = _BLANK_LINES.sub("\n\n", escape_markers(remove_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 
 

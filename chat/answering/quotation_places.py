@@ -15,7 +15,7 @@ from chat.types import (
     VerifiedCitation,
 )
 from core.database import fetch
-from retrieval.text.chunking import below_title, headings_at
+from retrieval.text.chunking import drop_repeated_title, find_headings
 from retrieval.types import Passage
 
 logger = logging.getLogger(__name__)
@@ -56,5 +56,5 @@ def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tup
     return replace(
         passage,
         page=pages[index][0] if pages else None,
-        heading_path=below_title(passage.document_title, headings_at(sections, start)),
+        heading_path=drop_repeated_title(passage.document_title, find_headings(sections, start)),
     )

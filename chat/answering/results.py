@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from chat.answering.checking.words import stem_set
+from chat.answering.checking.words import find_stem_set
 from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
 from chat.answering.excerpt_markdown import render
 from chat.answering.excerpts import Excerpt, cut_excerpt
-from chat.answering.units import QuotableUnit, sections_of
+from chat.answering.units import QuotableUnit, find_sections
 from chat.types import Alternative, ContextSource
 from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
@@ -44,10 +44,10 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
 
     Ties are ordered by score, then by marker.
     """
-    asked = stem_set(question)
+    asked = find_stem_set(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        is_named = bool(asked) and asked in map(stem_set, _find_headings(result))
+        is_named = bool(asked) and asked in map(find_stem_set, _find_headings(result))
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
@@ -56,7 +56,7 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
 
 def _find_headings(result: ContextSource) -> list[str]:
     best = result.block.best
-    return [each.heading for each in sections_of(result) if each.end > best.start and each.blocks[0].start < best.end]
+    return [each.heading for each in find_sections(result) if each.end > best.start and each.blocks[0].start < best.end]
 
 
 def cut_results(
@@ -93,17 +93,17 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
         return None
     hidden = [unit for unit in places(excerpt.source) if not excerpt.shows(unit)]
     unit = nearest_of(question, hidden, by_meaning=False)
-    return None if unit is None else as_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
+    return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 
 
 def find_snippet(question: str, passage: Passage) -> str:
-    text, asked = passage.content, stem_set(question)
+    text, asked = passage.content, find_stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)
-    return max(sentences, key=lambda each: len(asked & stem_set(strip_markup(each, all_links=True))), default="")
+    return max(sentences, key=lambda each: len(asked & find_stem_set(strip_markup(each, all_links=True))), default="")
 
 
-def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
+def build_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
     block = excerpt.source.block
     text = render(excerpt, is_cited=False)
     return Alternative(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError
 
-from chat.answering.checking.citations import quoted
+from chat.answering.checking.citations import escape_markers
 from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
@@ -17,7 +17,7 @@ from core.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.profiles.profiles import NamedProfile, profile_for
+from retrieval.search.profiles.profiles import NamedProfile, choose_profile
 from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
@@ -34,7 +34,7 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
     rows = blocks_of(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
     others = [source.block for source in sources if source.block.best.chunk_id not in cited]
-    return number([*rows, *others])
+    return number_blocks([*rows, *others])
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
@@ -54,7 +54,7 @@ def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> 
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
 
 
-def rows_behind(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+def find_row_sources(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
     found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
     return tuple({source.marker: source for source in found if source is not None}.values())
 
@@ -109,8 +109,8 @@ class TablesOfQuestion:
         except DatabaseError as error:
             logger.warning("No table was computed for the language model: %s", error)
             raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
-        text = f"{quoted(result.caption)}\n{render_computed(result, self.sources, self._language)}"
-        return Asked(text, rows_behind(result, self.sources), result.document_id)
+        text = f"{escape_markers(result.caption)}\n{render_computed(result, self.sources, self._language)}"
+        return Asked(text, find_row_sources(result, self.sources), result.document_id)
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
@@ -136,7 +136,7 @@ def find_sources(
     profile: NamedProfile | None,
 ) -> AnswerDraft:
     """Search with the ``profile``, by default the ``subject``'s."""
-    profile = profile or profile_for(subject)
+    profile = profile or choose_profile(subject)
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
         context = assemble(
@@ -147,7 +147,7 @@ def find_sources(
             blocks=profile.settings.context_blocks,
         )
         annotate(blocks=len(context.blocks))
-    sources, results = number(context.blocks), number(result_blocks(result.hits, context))
+    sources, results = number_blocks(context.blocks), number_blocks(result_blocks(result.hits, context))
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
@@ -169,5 +169,5 @@ def find_sources(
     )
 
 
-def number(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
+def number_blocks(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

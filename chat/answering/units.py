@@ -93,7 +93,7 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
     return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
 
 
-def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
+def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """Return all units in the order of the sources and of the text, without headings and tables of contents."""
     return [unit for source in sources for unit in _units_of(source)]
 
@@ -103,7 +103,7 @@ def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
-    for section in sections_of(source):
+    for section in find_sections(source):
         for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
@@ -122,7 +122,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     return tuple(units)
 
 
-def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
+def find_sections(source: ContextSource) -> tuple[SourceSection, ...]:
     found = []
     for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
         own = tuple(blocks)
@@ -159,7 +159,7 @@ def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]
             yield start, end, UnitKind.SENTENCE, ""
     else:
         kind = UnitKind.ITEM if block.kind in (BlockKind.LIST, BlockKind.STEPS) else UnitKind.ROW
-        head = table_head(content, block)
+        head = find_table_head(content, block)
         for start, end in split_items(content, block):
             yield start, end, kind, head
 
@@ -170,15 +170,15 @@ def _question(content: str, block: Block) -> str:
     return plain_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
-def table_head(content: str, block: Block) -> str:
+def find_table_head(content: str, block: Block) -> str:
     """Return the head of a table as Markdown; empty if the table or this text has none."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
-    return as_markdown(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head
+    return convert_row(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head
 
 
-def as_markdown(row: str, *, is_head: bool) -> str:
+def convert_row(row: str, *, is_head: bool) -> str:
     """Return an HTML table row as Markdown, a head with the line below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"

@@ -17,10 +17,10 @@ from core.encryption import SecretUnreadable
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.user_types import AnyUser
-from core.users import groups_of, is_active, is_superuser
+from core.users import is_active, is_superuser, list_groups
 
 
-def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
+def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     """Return the language models that ``user`` may choose, by name, the default first.
 
     Settings add an unsaved row. None for ``user`` returns all.
@@ -28,7 +28,7 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
     if rows and user is not None and not is_superuser(user):
-        groups = groups_of(user) if is_active(user) else ()
+        groups = list_groups(user) if is_active(user) else ()
         open_rows = LanguageModel.objects.filter(Q(groups=None) | Q(groups__in=groups))
         open_ids = set(open_rows.values_list("pk", flat=True))
         rows = [row for row in rows if row.pk in open_ids]
@@ -39,33 +39,33 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     return {row.name: row for row in rows}
 
 
-def choosable_models(user: AnyUser) -> list[str]:
+def list_choosable_models(user: AnyUser) -> list[str]:
     """Return the names to choose from, the default first; empty for a single model."""
-    names = list(language_models(user))
+    names = list(list_language_models(user))
     return names if len(names) > 1 else []
 
 
-def writer_for(user: AnyUser | None, wanted: str = "") -> str:
+def choose_writer(user: AnyUser | None, wanted: str = "") -> str:
     """Return the ``wanted`` model, else the user's default, else EXTRACTIVE. Raises: LookupError."""
-    models = language_models(user)
+    models = list_language_models(user)
     if wanted and wanted not in models:
         raise LookupError(wanted)
     return wanted or next(iter(models), EXTRACTIVE)
 
 
-def writer_name() -> str:
-    return writer_for(None)
+def get_default_writer() -> str:
+    return choose_writer(None)
 
 
-def generator(name: str = "") -> OpenAICompatibleGenerator | None:
+def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
     """Return the generator of this name (empty: the default); None for EXTRACTIVE.
 
     Raises: ModelFailed if the model was removed or its key is unreadable; ImproperlyConfigured.
     """
-    name = name or writer_name()
+    name = name or get_default_writer()
     if name == EXTRACTIVE:
         return None
-    row = language_models().get(name)
+    row = list_language_models().get(name)
     if row is None:
         raise ModelFailed(f"There is no language model named {name}.")
     try:

@@ -14,7 +14,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.answering.writers import choosable_models
+from chat.answering.writers import list_choosable_models
 from chat.api.completion_chunks import _remove_all_markers, chunks
 from chat.api.completion_requests import MOST_TURNS, CompletionRequestSerializer, _clean_text
 from chat.api.completion_responses import ChatCompletion, CompletionSerializer
@@ -62,7 +62,7 @@ class CompletionsView(OpenAIView):
                 collection=collection,
                 method=fields.get("method") or "",
                 # The request names no conversation, so no earlier choice of a model counts.
-                model=writer or next(iter(choosable_models(request.user)), ""),
+                model=writer or next(iter(list_choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
             )

@@ -39,8 +39,8 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
             raise ValidationError("This must be a text, or a list of texts, none empty. Lists of tokens are not read.")
         if not 1 <= len(texts) <= MOST_EMBEDDED:
             raise ValidationError(f"This must have between 1 and {MOST_EMBEDDED} texts.")
-        most = embedder_choice.embedder().max_tokens
-        for position, count in enumerate(embedder_choice.embedder().count_tokens(texts)):
+        most = embedder_choice.get_embedder().max_tokens
+        for position, count in enumerate(embedder_choice.get_embedder().count_tokens(texts)):
             if count > most:
                 raise ValidationError(f"Text {position} has {count} tokens; the model reads at most {most}.")
         return texts
@@ -60,8 +60,8 @@ class EmbeddingRequestSerializer(KnownFieldsOnly):
     )
 
     def validate_dimensions(self, value: int | None) -> int | None:
-        if value not in (None, embedder_choice.embedder().dimension):
-            raise ValidationError(f"Vectors of this model have {embedder_choice.embedder().dimension} dimensions.")
+        if value not in (None, embedder_choice.get_embedder().dimension):
+            raise ValidationError(f"Vectors of this model have {embedder_choice.get_embedder().dimension} dimensions.")
         return value
 
 
@@ -84,7 +84,7 @@ class EmbeddingsView(OpenAIView):
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        embedder = embedder_choice.embedder()
+        embedder = embedder_choice.get_embedder()
         if fields["model"] != embedder.name:
             raise ModelNotFound(
                 fields["model"], f"{{!r}} makes no vectors on this site: the model is {embedder.name!r}."

@@ -29,12 +29,12 @@ from chat.api.serializers import (
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
 from chat.conversations.rights import (
-    answers_of_nobody,
-    conversations_of_nobody,
     find_readable,
-    own_answers,
-    own_conversations,
-    visitor_of,
+    get_visitor,
+    list_own_answers,
+    list_own_conversations,
+    list_unowned_answers,
+    list_unowned_conversations,
 )
 from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.models import Answer, Conversation, Feedback
@@ -68,9 +68,9 @@ class AskersView(ApiView):
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """Return an answer that the caller asked for; without an account also unowned answers. Raises: Http404."""
-    answers = own_answers(request._request)
+    answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
-        answers = answers | answers_of_nobody()
+        answers = answers | list_unowned_answers()
     return get_object_or_404(answers, pk=answer_id)
 
 
@@ -97,11 +97,11 @@ class ConversationViewSet(
         return ConversationWithAnswersSerializer if self.action == "retrieve" else ConversationSerializer
 
     def get_queryset(self) -> ConversationQuerySet:
-        own = own_conversations(self.request._request)
+        own = list_own_conversations(self.request._request)
         if self.action == "list":
             own = mentioning(own, self.request.user, self.request.query_params.get("q", ""))
         else:
-            own = own | conversations_of_nobody()
+            own = own | list_unowned_conversations()
         return own.select_related("collection")
 
 
@@ -130,7 +130,7 @@ class AskView(AskersView):
         """Answer a question with citations, from the documents that the caller may read."""
         # A session of a caller without cookies would be left behind.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
-        asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
+        asked, answer = begin_as_asked(request, request.data, get_visitor(request._request) if is_visitor else "")
         if asked["stream"]:
             response: HttpResponseBase = event_stream(answer, request)
         else:

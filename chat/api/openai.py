@@ -18,7 +18,7 @@ from rest_framework.exceptions import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.answering.writers import choosable_models
+from chat.answering.writers import list_choosable_models
 from chat.api.endpoints import AskersView
 from chat.api.openai_errors import ModelNotFound, OpenAIProblemSerializer, respond_to
 from core.key_limits import Scope
@@ -69,7 +69,7 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
     asked = [_describe_model(ALL, _("All documents"), first), *each]
     chosen = [
         _describe_model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
-        for name in choosable_models(user)
+        for name in list_choosable_models(user)
         for one in asked
     ]
     return [*asked, *chosen, embedding_model()]
@@ -77,7 +77,7 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
 
 def embedding_model() -> dict[str, Any]:
     """Return the embedder; vectors of different ids cannot be compared."""
-    return _describe_model(embedder_choice.embedder().name, _("Embeddings"))
+    return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 
 def _describe_model(name: str, title: str, created: int = 0) -> dict[str, Any]:

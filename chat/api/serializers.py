@@ -220,7 +220,7 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
     """Return the answers as JSON; withheld ones only with question and status."""
     listed = list(answers)
-    withheld = rights.withheld_from(user, listed)
+    withheld = rights.find_withheld(user, listed)
     return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]
 
 

@@ -20,7 +20,7 @@ def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = answer.list_earlier(REMEMBERED_TURNS)
-    withheld = rights.withheld_from(answer.asker, earlier)
+    withheld = rights.find_withheld(answer.asker, earlier)
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
@@ -47,24 +47,24 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
     return tuple(documents), tuple(collections)
 
 
-def fill_in_behind(answer: Answer) -> None:
+def store_sources_behind(answer: Answer) -> None:
     """Store the collections and documents that the answer quotes or may repeat.
 
     Rewritten questions and models may repeat earlier answers. Suggested questions may contain words of any searched
     document.
     """
-    documents = rights.documents_of(answer.quoted_places)
-    collections = rights.collections_of(documents)
+    documents = rights.list_documents(answer.quoted_places)
+    collections = rights.find_collections(documents)
     if answer.choices:
-        searched = rights.readable_collections(answer.asker)
+        searched = rights.list_readable_collections(answer.asker)
         collections |= searched if answer.collection_id is None else {answer.collection_id}
     if answer.completed_question or answer.prompt_version is not None:
-        of_earlier, earlier = behind_earlier(answer)
+        of_earlier, earlier = find_sources_of_earlier(answer)
         collections, documents = collections | of_earlier, documents | earlier
     answer.source_collections, answer.source_documents = sorted(collections), sorted(documents)
 
 
-def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
+def find_sources_of_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
     """Return the collections and documents of earlier answers that this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()

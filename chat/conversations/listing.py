@@ -42,7 +42,7 @@ def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) 
     """Return the conversations with every word in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
-    if words and (closed := rights.is_closed_to(user)) is not None:
+    if words and (closed := rights.build_closed_condition(user)) is not None:
         may_read = ~closed
     for word in (word[:_LONGEST_WORD] for word in words):
         answers = Answer.objects.filter(conversation=OuterRef("pk"))

@@ -21,9 +21,9 @@ from core.audit_signal import record_event
 from core.user_types import AnyUser
 from core.users import is_staff_with
 from retrieval.models import Collection, Document
-from retrieval.models.narrowing import seen_by
-from retrieval.rights.reasons import Reason, why_document
-from retrieval.rights.search_filters import narrowing_key, readers_in
+from retrieval.models.narrowing import is_seen_by
+from retrieval.rights.reasons import Reason, explain_document
+from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
 
 # The collection of a deleted document, which no user may read.
@@ -42,7 +42,7 @@ def may_act_on_all(user: AnyUser) -> bool:
     return is_staff_with(user, "chat.change_answer")
 
 
-def readable_collections(user: AnyUser) -> frozenset[int]:
+def list_readable_collections(user: AnyUser) -> frozenset[int]:
     return frozenset(Collection.objects.readable_by(user).order_by().values_list("pk", flat=True))
 
 
@@ -69,59 +69,59 @@ class Rights:
         behind = Document.objects.filter(pk__in=wanted).order_by()
         hidden = behind.exclude(collection__in=self.collections)
         if self.readers:
-            hidden = hidden | behind.exclude(seen_by(self.readers))
+            hidden = hidden | behind.exclude(is_seen_by(self.readers))
         return frozenset(hidden.values_list("pk", flat=True))
 
 
-def rights_of(user: AnyUser) -> Rights:
-    readable = readable_collections(user)
+def find_rights(user: AnyUser) -> Rights:
+    readable = list_readable_collections(user)
     reads_all = may_read_all(user)
     reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
-    return Rights(readable, readers_in(readable, user), reads_all, reads_deleted)
+    return Rights(readable, find_readers(readable, user), reads_all, reads_deleted)
 
 
-def collections_of(documents: Iterable[int]) -> frozenset[int]:
+def find_collections(documents: Iterable[int]) -> frozenset[int]:
     wanted = set(documents)
     found = dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
     return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
-def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Return the ids of answers based on unreadable collections or documents, in a few queries."""
     listed = list(answers)
     if not listed:
         return frozenset()
-    rights = rights_of(user)
-    documents = {answer.pk: documents_behind(answer) for answer in listed}
+    rights = find_rights(user)
+    documents = {answer.pk: find_documents_behind(answer) for answer in listed}
     hidden = rights.hide(frozenset().union(*documents.values()))
     return frozenset(
         answer.pk
         for answer in listed
         if not rights.allow_collections(answer.source_collections)
         or not hidden.isdisjoint(documents[answer.pk])
-        or (answer.choices and answer.narrowing_key != offers_key(answer.source_collections, user))
+        or (answer.choices and answer.narrowing_key != build_offers_key(answer.source_collections, user))
     )
 
 
 def is_withheld(user: AnyUser, answer: Answer) -> bool:
-    return bool(withheld_from(user, [answer]))
+    return bool(find_withheld(user, [answer]))
 
 
-def offers_key(collections: Iterable[int], user: AnyUser) -> str:
+def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
     """Hash the restricted documents whose words suggested questions may contain."""
     behind = frozenset(collections)
-    return narrowing_key(behind, readers_in(behind, user))
+    return hash_restrictions(behind, find_readers(behind, user))
 
 
-def documents_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
+def list_documents(places: Iterable[dict[str, Any]]) -> frozenset[int]:
     return frozenset(place["document"]["id"] for place in places)
 
 
-def documents_behind(answer: Answer) -> frozenset[int]:
-    return frozenset(answer.source_documents) | documents_of(answer.quoted_places)
+def find_documents_behind(answer: Answer) -> frozenset[int]:
+    return frozenset(answer.source_documents) | list_documents(answer.quoted_places)
 
 
-def why_answer(user: AnyUser, answer: Answer) -> Reason:
+def explain_answer(user: AnyUser, answer: Answer) -> Reason:
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")
@@ -130,8 +130,8 @@ def why_answer(user: AnyUser, answer: Answer) -> Reason:
             False, rule, _("A link that shares it is another way.") if answer.conversation.share_token else ""
         )
     is_seen = not is_withheld(user, answer)
-    for document in Document.objects.filter(pk__in=documents_behind(answer)).select_related("collection"):
-        found = why_document(user, document)
+    for document in Document.objects.filter(pk__in=find_documents_behind(answer)).select_related("collection"):
+        found = explain_document(user, document)
         if not found.is_seen:
             return Reason(
                 is_seen, _("It rests on “%(document)s”. %(rule)s") % {"document": document, "rule": found.rule}
@@ -143,17 +143,17 @@ def why_answer(user: AnyUser, answer: Answer) -> Reason:
     return Reason(True, _("The account may view the answers of others, and read all documents that this one uses."))
 
 
-def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
+def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
     """Return an SQL condition for answers that ``user`` may not read; None if all may be read.
 
     Answers with suggested questions count as unreadable if documents are hidden from ``user``.
     """
-    rights = rights_of(user)
+    rights = find_rights(user)
     if rights.reads_deleted and not rights.readers:
         return None
     hidden = Document.objects.exclude(collection__in=rights.collections)
     if rights.readers:
-        hidden = hidden | Document.objects.exclude(seen_by(rights.readers))
+        hidden = hidden | Document.objects.exclude(is_seen_by(rights.readers))
     condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
     if not rights.reads_deleted:
         open_collections = sorted(rights.collections)
@@ -164,15 +164,15 @@ def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
     return condition
 
 
-def open_to(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
     """Return the readable answers by any user."""
-    closed = is_closed_to(user)
+    closed = build_closed_condition(user)
     return answers if closed is None else answers.exclude(closed)
 
 
-def conversations_open_to(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+def filter_open_conversations(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Return the conversations of which ``user`` may read all answers."""
-    closed = is_closed_to(user)
+    closed = build_closed_condition(user)
     if closed is None:
         return conversations
     return conversations.exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
@@ -187,44 +187,44 @@ class _IsAmong(Func):
 VISITOR_KEY = "visitor"
 
 
-def visitor_of(request: HttpRequest) -> str:
+def get_visitor(request: HttpRequest) -> str:
     session = request.session
     if VISITOR_KEY not in session:
         session[VISITOR_KEY] = uuid.uuid4().hex
     return str(session[VISITOR_KEY])
 
 
-def own_conversations(request: HttpRequest) -> ConversationQuerySet:
+def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
     """Return the caller's conversations; mere reading creates no session."""
     return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
-def conversations_of_nobody() -> ConversationQuerySet:
+def list_unowned_conversations() -> ConversationQuerySet:
     """Return conversations of callers without account or cookies, who find them by id."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
 def is_own(request: HttpRequest, conversation: Conversation) -> bool:
-    return own_conversations(request).filter(pk=conversation.pk).exists()
+    return list_own_conversations(request).filter(pk=conversation.pk).exists()
 
 
-def own_answers(request: HttpRequest) -> QuerySet[Answer]:
-    return Answer.objects.filter(conversation__in=own_conversations(request))
+def list_own_answers(request: HttpRequest) -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__in=list_own_conversations(request))
 
 
-def answers_of_nobody() -> QuerySet[Answer]:
+def list_unowned_answers() -> QuerySet[Answer]:
     return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
 
 
-def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    return Answer.objects.all() if may_act_on_all(request.user) else own_answers(request)
+def list_stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
+    return Answer.objects.all() if may_act_on_all(request.user) else list_own_answers(request)
 
 
-def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
+def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
     """Return the caller's answers, and with permission all readable ones."""
     if not may_read_all(request.user):
-        return own_answers(request)
-    closed = is_closed_to(request.user)
+        return list_own_answers(request)
+    closed = build_closed_condition(request.user)
     return (
         Answer.objects.all() if closed is None else Answer.objects.filter(Q(conversation__owner=request.user) | ~closed)
     )
@@ -235,9 +235,9 @@ def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool
 
     Reading another user's answer is audited. Raises: Http404.
     """
-    answers = readable_answers(request)
+    answers = list_readable_answers(request)
     if of_nobody:
-        answers = answers | answers_of_nobody()
+        answers = answers | list_unowned_answers()
     answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)
     if answer.conversation.subject and not is_own(request, answer.conversation):
         record_event("conversation.viewed", answer.conversation)

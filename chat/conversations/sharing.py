@@ -69,8 +69,8 @@ def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
     All sources count, not only cited ones: they are shown, and a model has read them.
     """
     listed = list(answers)
-    behind = {answer.pk: rights.documents_behind(answer) for answer in listed}
+    behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}
     found = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*behind.values()))
     readable = set(found.values_list("pk", flat=True))
-    closed = rights.withheld_from(user, listed)
+    closed = rights.find_withheld(user, listed)
     return closed | {pk for pk, documents in behind.items() if not documents <= readable}

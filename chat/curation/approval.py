@@ -43,7 +43,7 @@ def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
     If the embedder does not answer, the sweep embeds them.
     """
     try:
-        name = embedder_choice.embedder().name
+        name = embedder_choice.get_embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):
             wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
             wording.save(update_fields=["embedding", "embedder"])

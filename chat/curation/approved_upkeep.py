@@ -14,7 +14,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answering.approved_answers import locate
+from chat.answering.approved_answers import find_quote_offset
 from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from core.job_queue import sweeping
@@ -24,7 +24,7 @@ from retrieval.text.questions import normalize
 logger = logging.getLogger(__name__)
 
 
-def settled(questions: Iterable[str]) -> frozenset[str]:
+def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
     """Return the normalized questions that have an approved answer, or that a curator gave to a passage."""
     asked = {normalize(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
@@ -44,7 +44,7 @@ def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
 def _sweep(**_options: Any) -> None:
     flag_changed()
-    tell_owners()
+    mail_owners()
     embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
 
 
@@ -64,14 +64,14 @@ def flag_changed() -> None:
         version = f"{text.content_hash}:{text.recipe}" if text is not None else ""
         if text is not None and version == source.text_version:
             continue
-        if text is None or locate(source) is None:
+        if text is None or find_quote_offset(source) is None:
             source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
         else:
             source.text_version = version
             source.save(update_fields=["text_version"])
 
 
-def tell_owners() -> int:
+def mail_owners() -> int:
     """Mail the owners about answers flagged since the last mail, and return the number of mails.
 
     Other owners, without an address or on a site without mail, see them on the admin's first page.

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.approved_answers import locate
+from chat.answering.approved_answers import find_quote_offset
 from chat.answering.checking.citations import find_markers
 from chat.curation import approval
 from chat.models import ApprovedAnswer
@@ -28,7 +28,7 @@ from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
-from retrieval.rights.search_filters import filters_for, restrict
+from retrieval.rights.search_filters import build_filters, restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import place_to_search
@@ -79,7 +79,7 @@ def find_offers(
     """
     known = [pk for _marker, pk in cited]
     readable = set(
-        restrict(Chunk.objects.filter(pk__in=known), filters_for(user)).order_by().values_list("pk", flat=True)
+        restrict(Chunk.objects.filter(pk__in=known), build_filters(user)).order_by().values_list("pk", flat=True)
     )
     passages = load_passages(readable)
     offers = [OfferedPassage(marker, passages[pk]) for marker, pk in cited if pk in passages]
@@ -87,7 +87,7 @@ def find_offers(
         return offers, ""
     try:
         with place_to_search():
-            hits = search(question, filters_for(user, collection), top_k=NEAREST).hits
+            hits = search(question, build_filters(user, collection), top_k=NEAREST).hits
     except RagsiteError as error:
         return offers, str(error)
     last = max((marker for marker, _pk in cited), default=0)
@@ -230,7 +230,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     found = []
     for source in approved.sources.all() if approved is not None else ():
-        at = locate(source)
+        at = find_quote_offset(source)
         if at is not None:
             chunk = (
                 Chunk.objects.filter(document=source.document_id, start__lte=at, end__gt=at).order_by("ordinal").first()

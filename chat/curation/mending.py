@@ -15,7 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
-from chat.answering.approved_answers import approval_of, nearest
+from chat.answering.approved_answers import find_nearest_wordings, get_approval
 from chat.curation.approval import save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
@@ -28,12 +28,12 @@ from core import deadline
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.search.search_places import place_to_search
 from retrieval.text.questions import normalize
 
@@ -138,7 +138,7 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
         return _("Choose a passage of a collection that you may change.")
     had_it = list(chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk))
     try:
-        with changing(*{each.collection_id for each in [chunk, *had_it]}):
+        with lock_for_change(*{each.collection_id for each in [chunk, *had_it]}):
             for other in had_it:
                 rewrite_questions(other, _remove_question(question, other))
             rewrite_questions(chunk, [question, *_remove_question(question, chunk)][:MOST_QUESTIONS])
@@ -163,7 +163,7 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
 
 
 def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
-    approval = approval_of(answer.approved)
+    approval = get_approval(answer.approved)
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
@@ -179,7 +179,7 @@ def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, Any]:
     """Answer the question for the user without saving."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return _build_shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
+            return _build_shown(*async_to_sync(_ask)(question, build_filters(user, collection)))
     except RagsiteError as error:
         return _build_shown(Answer(error=str(error)))
 
@@ -225,7 +225,7 @@ def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
     try:
         if not open_to.exists():
             return []
-        found = nearest(open_to.select_related("approved"), encode_query(question))[:3]
+        found = find_nearest_wordings(open_to.select_related("approved"), encode_query(question))[:3]
         return list(dict.fromkeys(wording.approved for wording in found))
     except RagsiteError:
         return []

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.conversations.rights import is_closed_to, may_read_all, readable_answers
+from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
 from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, snippet, used_weights
 from chat.debugging.checked_sentences import sentences_of
 from chat.debugging.hits import HitRow, result_rows
@@ -26,7 +26,7 @@ from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 
@@ -72,7 +72,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         return None
     shown = _load_shown(saved, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
-    if is_closed_to(viewer) is not None:
+    if build_closed_condition(viewer) is not None:
         trace = _hide_words(trace, shown)
     trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
@@ -87,14 +87,14 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         not_counted=not_counted,
         profile_url=_build_profile_url(answer, viewer),
         playground_url=_build_playground_url(trace.query, answer, viewer),
-        results=result_rows(answer, None if is_closed_to(viewer) is None else shown),
+        results=result_rows(answer, None if build_closed_condition(viewer) is None else shown),
     )
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
     """Count the passages with the words that asker and viewer may read, or return a reason."""
     try:
-        asked, seen = answer.filters(), filters_for(viewer)
+        asked, seen = answer.filters(), build_filters(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
         if not both:
             return None, _("the documents of this answer may not be searched any more")
@@ -158,7 +158,9 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     context = {
         "panel": panel_of(answer, request.user),
         # Another user's earlier answer is not linked.
-        "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
+        "earlier_answer": list_readable_answers(request).filter(pk=answer.repeats_id).first()
+        if answer.repeats_id
+        else None,
         **_build_scores_context(request, answer),
     }
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class Answer(Leased):
         document = self.document
         collection = self.collection if document is None else document.collection
         documents = () if document is None else tuple(document.list_with_members())
-        return filters_for(self.asker, collection.slug if collection else "", documents=documents)
+        return build_filters(self.asker, collection.slug if collection else "", documents=documents)
 
     def list_earlier(self, most: int) -> list[Answer]:
         """Return at most ``most`` earlier answers, newest first, also from before a branch."""

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import VectorField
 
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.models import Collection, Document
 from retrieval.models.webhook import Webhook, announce
 
@@ -44,12 +44,12 @@ class ApprovedAnswer(models.Model):
     collection = models.ForeignKey(
         Collection, models.CASCADE, related_name="approved_answers", verbose_name=_("collection")
     )
-    owner = user_key(_("owner"), blank=True, help_text=_("Gets a mail when this answer has to be reviewed."))
+    owner = build_user_key(_("owner"), blank=True, help_text=_("Gets a mail when this answer has to be reviewed."))
     expires_on = models.DateField(
         _("valid until"), null=True, blank=True, help_text=_("The last day on which it is shown. Empty: no end.")
     )
     state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT, db_index=True)
-    approved_by = user_key(_("approved by"), blank=True, editable=False)
+    approved_by = build_user_key(_("approved by"), blank=True, editable=False)
     approved_at = models.DateTimeField(_("approved"), null=True, blank=True, editable=False)
     flag = models.CharField(_("to look at"), max_length=10, choices=Flag, blank=True, editable=False)
     flagged_at = models.DateTimeField(null=True, editable=False)

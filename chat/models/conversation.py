@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.key_limits import limits_of
+from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 
@@ -18,7 +18,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """Return the conversations of a user or browser; a limited API key sees only its own."""
         if user.is_authenticated:
             own = self.filter(owner=user)
-            limits = limits_of(user)
+            limits = get_limits(user)
             return own if limits is None or limits.collections is None else own.filter(key=limits.key)
         return self.filter(owner=None, visitor=visitor) if visitor else self.none()
 

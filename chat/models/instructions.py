@@ -8,7 +8,7 @@ from django.db import models, transaction
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.models import Collection
 
 LONGEST = 800
@@ -34,10 +34,10 @@ class CollectionInstructions(models.Model):
         ),
     )
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = user_key(_("made by"), editable=False)
+    created_by = build_user_key(_("made by"), editable=False)
     is_active = models.BooleanField(_("in force"), default=False, editable=False)
     requested_at = models.DateTimeField(_("asked for"), null=True, editable=False)
-    requested_by = user_key(None, editable=False)
+    requested_by = build_user_key(None, editable=False)
     outcome = models.TextField(_("outcome"), blank=True, editable=False)
 
     class Meta:

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
 from chat.conversations import rights
-from chat.conversations.rights import find_readable, own_conversations
+from chat.conversations.rights import find_readable, list_own_conversations
 from chat.models import Answer, Conversation
 
 View = Callable[..., HttpResponseBase]
@@ -41,7 +41,7 @@ def for_visitors(view: View) -> View:
 
 
 def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
-    return get_object_or_404(own_conversations(request).select_related("collection"), pk=conversation_id)
+    return get_object_or_404(list_own_conversations(request).select_related("collection"), pk=conversation_id)
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:

@@ -14,7 +14,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.answering.checking.addresses import canonical
+from chat.answering.checking.addresses import normalize_address
 from chat.answering.checking.citations import MARKER
 from chat.pages.records import record_paragraphs
 from retrieval.viewer.markdown_marks import SourceLines
@@ -69,7 +69,7 @@ def _name_lone_markers(state: StateCore) -> None:
 def permit(addresses: Collection[str]) -> dict[str, str]:
     """Return linkable addresses by canonical form."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
-    return {plain: address for address in linked if (plain := canonical(address))}
+    return {plain: address for address in linked if (plain := normalize_address(address))}
 
 
 def _unlink(state: StateCore) -> None:
@@ -84,7 +84,7 @@ def _unlink(state: StateCore) -> None:
         for child in token.children or []:
             if child.type == "link_open":
                 address = str(child.attrs["href"])
-                if (known := permitted.get(canonical(address))) is not None:
+                if (known := permitted.get(normalize_address(address))) is not None:
                     child.attrSet("href", known)
                 else:
                     refused, label = address, ""

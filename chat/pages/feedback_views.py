@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from chat.conversations.rights import own_answers
+from chat.conversations.rights import list_own_answers
 from chat.models import Answer, Feedback
 from chat.pages.access import for_visitors
 from chat.pages.forms import FeedbackForm
@@ -22,7 +22,7 @@ from chat.pages.turns import build_turn
 @require_POST
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = get_object_or_404(own_answers(request), pk=answer_id)
+    answer = get_object_or_404(list_own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
         return _refuse_feedback(request, answer, form)

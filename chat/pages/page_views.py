@@ -13,11 +13,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from chat.answering.writers import choosable_models
-from chat.budgets import budget_of
+from chat.answering.writers import list_choosable_models
+from chat.budgets import find_budget
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
-from chat.conversations.rights import own_conversations
+from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.suggestions import follow_ups, questions_of, suggestions
@@ -48,10 +48,10 @@ def page(
     question: str = "",
 ) -> HttpResponse:
     debug = may_debug(request)
-    models = choosable_models(request.user)
+    models = list_choosable_models(request.user)
     answers = list(saved_answers(conversation)) if conversation else []
     before = answers_before_branch(conversation) if conversation else []
-    withheld = rights.withheld_from(request.user, [*before, *answers])
+    withheld = rights.find_withheld(request.user, [*before, *answers])
     turns = [
         build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, debug=debug, models=models)
         for answer in answers
@@ -112,12 +112,12 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
     return {
         "collections": list(Collection.objects.readable_by(request.user)),
         "listing": list_newest(
-            own_conversations(request),
+            list_own_conversations(request),
             request.user,
             (request.GET.get("q") or request.POST.get("q") or "").strip(),
             int(asked_for[:6]) if asked_for.isdecimal() else 0,
         ),
         "shown": shown,
-        "budget": budget_of(request.user),
+        "budget": find_budget(request.user),
         "question_max_characters": settings.QUESTION_MAX_CHARACTERS,
     }

@@ -20,10 +20,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retarget
 
-from chat.answering.writers import choosable_models
+from chat.answering.writers import list_choosable_models
 from chat.budgets import QuestionThrottle
 from chat.conversations import rights
-from chat.conversations.rights import find_readable, own_answers, stoppable_answers, visitor_of
+from chat.conversations.rights import find_readable, get_visitor, list_own_answers, list_stoppable_answers
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer
 from chat.pages.access import for_visitors, may_debug, own_conversation
@@ -63,7 +63,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     answer = find_readable(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
-    return build_turn(answer, debug=may_debug(request), models=choosable_models(request.user))
+    return build_turn(answer, debug=may_debug(request), models=list_choosable_models(request.user))
 
 
 async def _encode_frames(
@@ -161,7 +161,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     """Save a question; htmx connects to its stream, other browsers wait."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
-    edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
+    edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None
     collection, document = request.POST.get("collection"), request.POST.get("document", "")
     if edits is not None:
         collection, document = edits.collection.slug if edits.collection else "", str(edits.document_id or "")
@@ -173,7 +173,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         answer = asking.begin(
             request.POST.get("question", ""),
             user=request.user,
-            visitor=visitor_of(request),
+            visitor=get_visitor(request),
             caller=caller_of(request),
             conversation_id=named,
             # PostgreSQL rejects NUL.
@@ -199,7 +199,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     if edits is not None:
         return HttpResponseClientRedirect(address)
     context = {
-        "turn": build_turn(answer, debug=may_debug(request), models=choosable_models(request.user)),
+        "turn": build_turn(answer, debug=may_debug(request), models=list_choosable_models(request.user)),
         "conversation": answer.conversation,
         "is_new": named is None,
         "wanted_collection": answer.collection.slug if answer.collection else "",
@@ -224,7 +224,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Stop an answer; its stream shows the result."""
-    answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
+    answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from retrieval.tables.names import label_of
+from retrieval.tables.names import format_label
 
 # Fewer columns may be prose: "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
@@ -76,7 +76,7 @@ def show_records(text: str) -> str:
 def _show_cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
-        yield f"{label_of(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
+        yield f"{format_label(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
 
 
 def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
@@ -90,7 +90,7 @@ def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)
         yield Token("strong_open", "strong", 1)
-        yield from _make_text(text, label_of(match["name"]))
+        yield from _make_text(text, format_label(match["name"]))
         yield Token("strong_close", "strong", -1)
         yield from _make_text(text, " ")
         position = match.end()

@@ -10,14 +10,14 @@ from django.core.cache import caches
 from django.db.models import F
 from django.db.models.functions import Abs
 
-from chat.answering.checking.words import stems
+from chat.answering.checking.words import find_stems
 from chat.models import Answer
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.narrowing import is_narrowed
-from retrieval.rights.search_filters import filters_for, narrowing_key
+from retrieval.rights.search_filters import build_filters, hash_restrictions
 from retrieval.search.pipeline import search
 from retrieval.text.questions import normalize
 from retrieval.types import ANYBODY, SearchFilters
@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
     """Return suggestions of the ``chosen`` collection, or in turn of all; cached for an hour."""
     try:
-        searched = filters_for(user, chosen).collections
+        searched = build_filters(user, chosen).collections
     except InvalidQuery:
         return []
     collections = Collection.objects.filter(pk__in=searched).order_by("name", "pk")[:MOST_SUGGESTIONS]
@@ -69,7 +69,7 @@ def _read_curated(collection: Collection) -> list[str]:
 def _load_suggestions(collection: Collection) -> list[str]:
     # The key contains restrictions of documents.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
-    key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
+    key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
@@ -109,7 +109,7 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
     return [
         question
         for question in (*headings, *written)
-        if _SHORTEST <= len(question) <= _LONGEST and len(set(stems(question))) > 1
+        if _SHORTEST <= len(question) <= _LONGEST and len(set(find_stems(question))) > 1
     ]
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.answering.approved_answers import approval_of
+from chat.answering.approved_answers import get_approval
 from chat.answering.checking.addresses import find_addresses
 from chat.answering.checking.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
@@ -153,7 +153,7 @@ def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = (
     """Build the stored turn with all database reads of its template."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
-    approval = approval_of(answer.approved)
+    approval = get_approval(answer.approved)
     return ShownTurn(
         id=answer.pk,
         answer=answer,

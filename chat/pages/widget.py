@@ -17,7 +17,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_GET
 
 from chat.conversations import rights
-from chat.conversations.rights import answers_of_nobody
+from chat.conversations.rights import list_unowned_answers
 from chat.pages.turns import build_turn, build_withheld_turn
 
 
@@ -45,7 +45,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Show an unowned answer in the frame."""
     _require_sites()
-    found = get_object_or_404(answers_of_nobody().select_related("feedback", "repeats"), pk=answer_id)
+    found = get_object_or_404(list_unowned_answers().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)
     turn = build_withheld_turn(found) if is_withheld else build_turn(found)
     return render(request, "chat/_turn.html", {"turn": turn, "sources": turn.sources, "readonly": True})

@@ -19,15 +19,15 @@ from django.utils import timezone
 from django.utils.translation import get_language
 
 from chat.answering import writers
-from chat.answering.approved_answers import version_of
+from chat.answering.approved_answers import read_version
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.models.instructions import instructions_for
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
-from retrieval.rights.search_filters import narrowing_key
-from retrieval.search.profiles.profiles import profile_for
+from retrieval.rights.search_filters import hash_restrictions
+from retrieval.search.profiles.profiles import choose_profile
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
@@ -62,9 +62,9 @@ def build_key(
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
-    profile = profile_for(subject)
-    writer = writer or writers.writer_name()
-    model = writers.language_models().get(writer)
+    profile = choose_profile(subject)
+    writer = writer or writers.get_default_writer()
+    model = writers.list_language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
@@ -76,8 +76,8 @@ def build_key(
         "reranker": _describe_backend(settings.RERANKERS.get(profile.settings.reranker, {})),
         "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
         "filters": repr(filters),
-        "narrowing": narrowing_key(filters.collections, filters.readers),
-        "approved": version_of(filters.collections),
+        "narrowing": hash_restrictions(filters.collections, filters.readers),
+        "approved": read_version(filters.collections),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(current_calibration()),

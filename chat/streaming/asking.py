@@ -16,16 +16,16 @@ from django.utils.translation import gettext as _
 
 from chat import budgets
 from chat.answering import writers
-from chat.conversations.rights import conversations_of_nobody
+from chat.conversations.rights import list_unowned_conversations
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION
 from core import disk
-from core.key_limits import limits_of
+from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
@@ -33,7 +33,7 @@ from retrieval.types import SearchMethod, Turn
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
-@disk.saving()
+@disk.guard_writes()
 def begin(
     question: str,
     *,
@@ -59,11 +59,11 @@ def begin(
     Raises, with messages for the asker: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
     share; DiskFull.
     """
-    question = checked(question)
-    limits = limits_of(user)
+    question = clean_question(question)
+    limits = get_limits(user)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
-    models = writers.language_models(user)
+    models = writers.list_language_models(user)
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
     with _reserve_place(caller) as answer_id, transaction.atomic():
@@ -111,7 +111,7 @@ def _find_scope(user: AnyUser, collection: str, document: int | None) -> tuple[C
             raise InvalidQuestion(_("There is no such document."), field="document")
         return only.collection, only
     try:
-        filters = filters_for(user, collection)
+        filters = build_filters(user, collection)
     except InvalidQuery as error:
         raise InvalidQuestion(str(error), field="collection") from error
     return (Collection.objects.get(pk=filters.collections[0]) if collection else None), None
@@ -131,11 +131,11 @@ def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
 
 def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     if not visitor and not user.is_authenticated:
-        return conversations_of_nobody()
+        return list_unowned_conversations()
     return Conversation.objects.of(user, visitor)
 
 
-def checked(question: str) -> str:
+def clean_question(question: str) -> str:
     """Return the cleaned question.
 
     Raises: InvalidQuestion if it is empty, too long, or only excludes words.

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from chat.answering.approved_answers import approval_of, split_text
+from chat.answering.approved_answers import get_approval, split_text
 from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.results import find_snippet
@@ -185,7 +185,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
     """Return a finished answer, without its original's id, which would open a stranger's answer."""
-    approval = approval_of(answer.approved)
+    approval = get_approval(answer.approved)
     return {
         "answer": answer.text,
         "answer_id": str(answer.pk),

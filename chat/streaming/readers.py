@@ -17,12 +17,12 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from chat.conversations import rights
-from chat.conversations.history import behind_earlier
+from chat.conversations.history import find_sources_of_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
-from core.key_limits import KeyLimits, limits_of, set_limits
+from core.key_limits import KeyLimits, get_limits, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
@@ -97,10 +97,10 @@ async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | No
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
     """Return whether ``user`` may still read the answer."""
-    held = _find_rights(user.pk, limits_of(user), fresh=True)
+    held = _find_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
-    return not held.hide(rights.documents_behind(answer))
+    return not held.hide(rights.find_documents_behind(answer))
 
 
 class _Reader:
@@ -110,7 +110,7 @@ class _Reader:
         self._answer_id = answer_id
         self._user_pk: int | None = user.pk
         self._session_key = session_key if user.pk is not None else ""
-        self._limits = limits_of(user)
+        self._limits = get_limits(user)
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
@@ -132,7 +132,7 @@ class _Reader:
         self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
             return self.may_read(answer.quoted_places, fresh=True)
-        collections, documents = behind_earlier(answer)
+        collections, documents = find_sources_of_earlier(answer)
         self._behind |= collections
         self._documents |= documents
         payload = _load_searched(answer)
@@ -140,9 +140,9 @@ class _Reader:
 
     def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
         """Return whether these and all earlier sources may be read."""
-        quoted = rights.documents_of(sources)
+        quoted = rights.list_documents(sources)
         self._documents |= quoted
-        self._behind |= rights.collections_of(quoted)
+        self._behind |= rights.find_collections(quoted)
         self.knows_sources = True
         return self.may_go_on(fresh=fresh)
 
@@ -180,7 +180,7 @@ def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str
 
 def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
     if user_pk is None:
-        return rights.rights_of(AnonymousUser())
+        return rights.find_rights(AnonymousUser())
     user = (
         _find_user_of_session(session_key)
         if session_key
@@ -193,7 +193,7 @@ def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: 
         if limits is None:
             return None
     set_limits(user, limits)
-    return rights.rights_of(user)
+    return rights.find_rights(user)
 
 
 def _find_user_of_session(session_key: str) -> Any:
@@ -203,4 +203,4 @@ def _find_user_of_session(session_key: str) -> Any:
 
 
 def _build_withheld() -> StreamedEvent:
-    return streams.passing("failed", message=rights.withheld_message(), withheld=True)
+    return streams.build_unstored_event("failed", message=rights.withheld_message(), withheld=True)

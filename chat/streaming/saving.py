@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
-from chat.conversations.history import fill_in_behind
+from chat.conversations.history import store_sources_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
@@ -77,9 +77,9 @@ def save(run: Run) -> StreamedEvent:
                 answer.complete()
                 citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_remove_lost_references(citations))
-        fill_in_behind(answer)
+        store_sources_behind(answer)
         if answer.choices:
-            answer.narrowing_key = rights.offers_key(answer.source_collections, answer.asker)
+            answer.narrowing_key = rights.build_offers_key(answer.source_collections, answer.asker)
         answer.save()
         is_failed = answer.status == Answer.Status.FAILED
         last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
@@ -97,10 +97,10 @@ def save(run: Run) -> StreamedEvent:
     return last
 
 
-def unsaved(error: Exception) -> dict[str, Any]:
+def build_failure_payload(error: Exception) -> dict[str, Any]:
     """Return the last event's payload after an error in saving."""
     if disk.is_disk_full(error) or disk.is_short():
-        return {"message": disk.message(), "code": DISK_FULL}
+        return {"message": disk.get_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 

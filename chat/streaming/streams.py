@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, Run
-from chat.streaming.saving import DELETED, unsaved
+from chat.streaming.saving import DELETED, build_failure_payload
 from core import disk
 from core.threads import in_database
 
@@ -35,7 +35,7 @@ PING_SECONDS = 10.0
 EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-def passing(name: str, **payload: Any) -> StreamedEvent:
+def build_unstored_event(name: str, **payload: Any) -> StreamedEvent:
     return StreamedEvent(name=name, payload=payload)
 
 
@@ -55,7 +55,7 @@ async def follow(
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            yield passing("failed", **unsaved(error))
+            yield build_unstored_event("failed", **build_failure_payload(error))
             return
     if run is not None:
         run.may_return = run.may_return or may_return
@@ -77,7 +77,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 
 async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Return the last event of the answer; cancelling stops the writing."""
-    last = passing("failed", message=str(DELETED))
+    last = build_unstored_event("failed", message=str(DELETED))
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
@@ -98,7 +98,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         attempt, position = _parse_position(after)
         if attempt and attempt != run.answer.attempts:
             position = 0
-            yield passing("reset")
+            yield build_unstored_event("reset")
         # An invalid id would be waited for forever.
         position = min(position, len(run.events))
         while True:
@@ -124,7 +124,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 async with asyncio.timeout(PING_SECONDS):
                     await changed.wait()
             except TimeoutError:
-                ping = passing("ping")
+                ping = build_unstored_event("ping")
             else:
                 continue
             finally:
@@ -143,10 +143,10 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
         try:
             answer, is_alive, events = await in_database(_load_stored_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
-            yield passing("failed", message=str(DELETED))
+            yield build_unstored_event("failed", message=str(DELETED))
             return
         if attempt and answer.attempts != attempt:
-            yield passing("reset")
+            yield build_unstored_event("reset")
         if answer.attempts != attempt:
             attempt, position = answer.attempts, 0
         for event in events:
@@ -165,7 +165,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             return
         if time.monotonic() - quiet_since > PING_SECONDS:
             quiet_since = time.monotonic()
-            yield passing("ping")
+            yield build_unstored_event("ping")
         await asyncio.sleep(POLL_SECONDS)
 
 

@@ -76,7 +76,7 @@ async def _write(run: Run) -> None:
                 await _publish(run, started)
     except asyncio.CancelledError:
         if not run.is_stopped:
-            # This process ends: see `leave_to_others`.
+            # This process ends: see `hand_over_all`.
             run.ending = True
             ADMISSION.release(run.answer.pk)
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
@@ -143,7 +143,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
         yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer = await in_database(lambda: writers.writer_for(answer.asker, answer.model))
+        writer = await in_database(lambda: writers.choose_writer(answer.asker, answer.model))
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
@@ -232,7 +232,7 @@ async def _end(run: Run) -> None:
             last.payload = {"message": str(DELETED)}
             break
         except Exception as error:
-            last.payload = saving.unsaved(error)
+            last.payload = saving.build_failure_payload(error)
             # The text survives a database restart.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
@@ -243,7 +243,7 @@ async def _end(run: Run) -> None:
     _forget(run)
 
 
-async def leave_to_others(seconds: float) -> None:
+async def hand_over_all(seconds: float) -> None:
     """Give up this loop's answers to other processes, except those being saved."""
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]

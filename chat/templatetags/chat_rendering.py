@@ -9,7 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chat.answering.checking.addresses import find_addresses
-from chat.answering.checking.words import stems, stems_of_word
+from chat.answering.checking.words import find_stems, stems_of_word
 from chat.models import Conversation
 from chat.pages.cards import ResultCard
 from chat.pages.rendering import answer_html
@@ -34,7 +34,7 @@ def result_body(result: ResultCard) -> SafeString:
 
 @register.filter
 def mark_words(text: str, question: str) -> SafeString:
-    asked = set(stems(question))
+    asked = set(find_stems(question))
     pieces = _WORD.split(text)
     return format_html_join("", "{}", ((_bold(piece, asked),) for piece in pieces))
 

@@ -8,7 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from core.key_limits import Scope, limits_of
+from core.key_limits import Scope, get_limits
 from core.users import is_staff_with
 
 
@@ -42,7 +42,7 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 def check_scopes(request: Request, scopes: tuple[Scope, ...]) -> None:
     """Check that an API key has one of the scopes or `admin`; people need none. Raises: PermissionDenied."""
-    limits = limits_of(request.user)
+    limits = get_limits(request.user)
     if limits is None or Scope.ADMIN in limits.scopes:
         return
     if limits.scopes.isdisjoint(scopes):

@@ -109,7 +109,7 @@ class ApiView(APIView):
     def for_the_caller(self, error: Exception) -> Exception:
         """Return the refusal for an internal exception; other exceptions are unchanged."""
         if disk.is_disk_full(error):
-            return InsufficientStorage(disk.message())
+            return InsufficientStorage(disk.get_message())
         match error:
             case ServiceUnavailable() if error.retry_after_seconds is not None:
                 return Busy(str(error), error.retry_after_seconds)
@@ -117,7 +117,7 @@ class ApiView(APIView):
                 return Unavailable(str(error))
             case OperationalError() if database.is_node_lost(error):
                 logger.error("A node of the database did not answer an API request.", exc_info=error)
-                return Unavailable(database.outage_message())
+                return Unavailable(database.get_outage_message())
             case OperationalError():
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()

@@ -7,7 +7,7 @@ import httpx2
 
 from core.exceptions import ImproperModel
 from core.http_client import Resolve
-from core.model_server import parsed_url
+from core.model_server import parse_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ChatEndpoint:
 
     @property
     def url(self) -> httpx2.URL:
-        return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
+        return parse_url(self.base_url.rstrip("/") + "/chat/completions")
 
     @property
     def headers(self) -> dict[str, str]:

@@ -19,8 +19,8 @@ from core.breaker import Breaker, BreakerState, Open
 from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import async_client
 from core.language_model.chat_endpoint import ChatEndpoint
-from core.language_model.completion_stream import LENGTH, Delta, deltas
-from core.model_server import refusal, without_key, without_request
+from core.language_model.completion_stream import LENGTH, Delta, read_deltas
+from core.model_server import describe_refusal, hide_key, hide_request
 from core.tracing import span
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,9 @@ class Refused(Exception):
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
     ) -> None:
-        super().__init__(f"The model server {refusal(response.status_code, received, body, endpoint.api_key.strip())}.")
+        super().__init__(
+            f"The model server {describe_refusal(response.status_code, received, body, endpoint.api_key.strip())}."
+        )
         self.status = response.status_code
         self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
@@ -247,11 +249,11 @@ class CompletionClient:
                             if len(beginning) > LONGEST_REFUSAL_BYTES:
                                 break
                         raise Refused(response, beginning, endpoint, body)
-                    async with aclosing(deltas(response, is_streamed=body["stream"])) as received:
+                    async with aclosing(read_deltas(response, is_streamed=body["stream"])) as received:
                         async for delta in received:
                             yield delta
             except RagsiteError as error:
-                said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
+                said = hide_request(hide_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
     def _build_body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:

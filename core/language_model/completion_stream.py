@@ -52,7 +52,7 @@ class Delta:
     completion_tokens: int | None = None
 
 
-async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
+async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
     """Yield the pieces of the completion; some servers send one document instead of a stream.
 
     Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
@@ -144,7 +144,7 @@ def _read_text(content: Any) -> str:
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
         raise TypeError("content")
-    return storable(content or "")
+    return remove_unstorable(content or "")
 
 
 def _read_count(value: Any) -> int | None:
@@ -162,12 +162,12 @@ def _read_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
     arguments = function.get("arguments") or ""
     return CallPiece(
         index=index if isinstance(index, int) else at,
-        id=storable(str(sent.get("id") or "")),
-        name=storable(str(function.get("name") or "")),
+        id=remove_unstorable(str(sent.get("id") or "")),
+        name=remove_unstorable(str(function.get("name") or "")),
         # Some servers send an object.
-        arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
+        arguments=remove_unstorable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 
 
-def storable(text: str) -> str:
+def remove_unstorable(text: str) -> str:
     return text.replace("\x00", "").encode(errors="ignore").decode()

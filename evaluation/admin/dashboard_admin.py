@@ -22,7 +22,7 @@ from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
 from evaluation.charts import Drawing, line_chart, stacked_bars
 from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
-from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, unanswered
+from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
 from evaluation.dashboard.scope import PERIODS, DashboardScope, low_groundedness, scope_of
 from evaluation.figures import day_and_month, fixed, percent, whole
 from evaluation.models import Dashboard, Judgement, Score
@@ -70,7 +70,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
                 "ungrounded": scope.low_score_list(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
                 "gaps": scope.address("gaps"),
             },
-            "unanswered": unanswered(scope)[1],
+            "unanswered": find_unanswered(scope)[1],
             **(extra_context or {}),
         }
         return self._render(request, "dashboard", _("Dashboard"), scope, context)

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from core.admin_base import PageAdmin, badge
 from evaluation import experiments
 from evaluation.arms import LEAST_PER_ARM
-from evaluation.experiments import ExperimentRefused, ExperimentVerdict, Report, points, report, sentence
+from evaluation.experiments import ExperimentRefused, ExperimentVerdict, Report, describe_verdict, format_points, report
 from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.gates import objections_to
@@ -128,7 +128,7 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
         "arms": (summary.control, summary.treatment),
-        "sentence": sentence(summary),
+        "sentence": describe_verdict(summary),
         "rows": [_make_row(summary, metric) for metric in summary.effects],
         "is_decided": is_decided,
         "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,
@@ -140,11 +140,11 @@ def _make_row(summary: Report, metric: str) -> dict[str, str]:
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:
-        bounds = {"low": points(found.low), "high": points(found.high)}
+        bounds = {"low": format_points(found.low), "high": format_points(found.high)}
         interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all the same so far")
     return {
         "label": str(Experiment.Metric(metric).label),
-        "difference": points(found.difference) if found is not None else "–",
+        "difference": format_points(found.difference) if found is not None else "–",
         "interval": interval,
         **{outcome.arm: _format_mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
     }

@@ -25,15 +25,15 @@ from core import deadline
 from core.admin_base import PageAdmin, badge
 from core.user_types import AnyUser
 from evaluation import gates
-from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import scope
 from evaluation.models import EvaluationQuestion, RunKind
 from evaluation.runs.measurement import Reply, reply_to
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights.search_filters import filters_for
-from retrieval.rights.staff import source_collections
+from retrieval.rights.search_filters import build_filters
+from retrieval.rights.staff import list_source_collections
 from retrieval.types import SearchFilters
 
 QUESTIONS = 3
@@ -67,7 +67,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         """Return collections that the user curates and may read completely: answers can reveal any document."""
-        return source_collections(request.user)
+        return list_source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
         return obj is None and super().has_change_permission(request)
@@ -94,7 +94,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return {
             "version": obj,
             "state": self.state(obj),
-            "has_model": bool(writers.language_models()),
+            "has_model": bool(writers.list_language_models()),
             "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
@@ -137,11 +137,11 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         suggested = {f"question_{at}": text for at, text in enumerate(_suggest_questions(request.user, collection), 1)}
         form = PreviewForm(request.POST or None, initial=suggested)
         rows: list[tuple[str, list[_Shown | None]]] = []
-        if writers.language_models() and form.is_valid():
+        if writers.list_language_models() and form.is_valid():
             questions = list(filter(None, form.cleaned_data.values()))
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):
-                replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
+                replies = async_to_sync(_ask)(questions, build_filters(request.user, collection.slug), texts)
             rows = [
                 (question, list(map(_render_reply, each))) for question, each in zip(questions, replies, strict=True)
             ]
@@ -162,7 +162,7 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
-        found = [gap.question for gap in unanswered(scope(user, collection=collection))[0][:QUESTIONS]]
+        found = [gap.question for gap in find_unanswered(scope(user, collection=collection))[0][:QUESTIONS]]
     return found
 
 

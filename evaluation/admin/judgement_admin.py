@@ -125,7 +125,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
         judgements: QuerySet[Judgement] = super().get_queryset(request)
-        if (closed := rights.is_closed_to(request.user, "answer__")) is not None:
+        if (closed := rights.build_closed_condition(request.user, "answer__")) is not None:
             judgements = judgements.exclude(closed)
         return judgements.defer("answer__trace", "answer__sources", "answer__text").prefetch_related(
             Prefetch("scores", Score.objects.defer("details", "reason"))
@@ -208,7 +208,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:
             judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
-            judgement_requests.request(answer, judges=judges)
+            judgement_requests.request_judgements(answer, judges=judges)
         message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", len(complete))
         self.message_user(request, message % len(complete), messages.SUCCESS)
         if left_out := answers.exclude(status=Answer.Status.COMPLETED).count():

@@ -195,7 +195,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         try:
             if chunk is None:
                 raise EvaluationError(_t("This passage is gone: search for it again."))
-            building.expect(question, chunk)
+            building.add_expected_passage(question, chunk)
         except EvaluationError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:

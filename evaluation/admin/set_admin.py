@@ -192,7 +192,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
-        answers = rights.open_to(request.user, Answer.objects.select_related("collection"))
+        answers = rights.filter_open_answers(request.user, Answer.objects.select_related("collection"))
         answer = get_object_or_404(answers, pk=answer_id)
         collection = building.collection_asked(answer)
         if collection is None:

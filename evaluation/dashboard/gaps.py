@@ -16,15 +16,15 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from chat.conversations.rights import rights_of
-from chat.curation.approved_upkeep import settled
+from chat.conversations.rights import find_rights
+from chat.curation.approved_upkeep import find_settled_questions
 from chat.models import ApprovedAnswer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Collection, Document
-from retrieval.rights.search_filters import narrowing_key
+from retrieval.rights.search_filters import hash_restrictions
 from retrieval.text.questions import normalize
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def wordings(asked: Sequence[Unanswered]) -> list[str]:
     return sorted({_fold(one.question) for one in asked})
 
 
-def gaps(
+def cluster_gaps(
     asked: Sequence[Unanswered],
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
@@ -91,7 +91,7 @@ def gaps(
     for one in asked:
         times.setdefault(_fold(one.question), []).append(one)
     found = []
-    for members in clusters(vectors, least_likeness):
+    for members in cluster_vectors(vectors, least_likeness):
         typical = vectors[list(members)] @ vectors[list(members)].mean(axis=0)
         ranked = np.lexsort((members, -np.round(typical.astype(np.float64), 6)))
         central = [members[place] for place in ranked]
@@ -105,7 +105,7 @@ def gaps(
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
 
 
-def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
+def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
     """Return groups of ascending row numbers, in the order of their first rows, by average linkage (UPGMA).
 
     The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the lowest
@@ -150,7 +150,7 @@ KEPT_SECONDS = 900
 _SAMPLE = 20
 
 
-def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
+def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """Return the latest questions that were refused or not helped, at most 500, and their total number.
 
     Instructions to the site, questions to drafts, and questions settled since are left out.
@@ -166,7 +166,7 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     found = [
         Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
     ]
-    done = settled(one.question for one in found)
+    done = find_settled_questions(one.question for one in found)
     found = [one for one in found if normalize(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
@@ -202,13 +202,13 @@ class GapReport:
 
 def find_gaps(scope: DashboardScope) -> GapReport:
     """Return the gaps of the scope, cached for 15 minutes or until another question stays unanswered."""
-    asked, total = unanswered(scope)
+    asked, total = find_unanswered(scope)
     if not asked:
         return GapReport()
-    name = embedder_choice.embedder().name
+    name = embedder_choice.get_embedder().name
     # A viewer's gaps may name documents that another viewer may not read.
-    rights = rights_of(scope.viewer)
-    whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
+    rights = find_rights(scope.viewer)
+    whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
     key = hashlib.sha256(key.encode()).hexdigest()  # cache keys exclude some characters of model names
@@ -217,12 +217,12 @@ def find_gaps(scope: DashboardScope) -> GapReport:
         return kept
     words = wordings(asked)
     try:
-        vectors = embedder_choice.embedder().embed_documents(words)
+        vectors = embedder_choice.get_embedder().embed_documents(words)
     except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
     least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)
-    grouped = gaps(asked, vectors, least_likeness)
+    grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(

@@ -48,13 +48,13 @@ class DashboardScope:
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)
-        return rights.open_to(self.viewer, found).defer("trace", "statements", "history")
+        return rights.filter_open_answers(self.viewer, found).defer("trace", "statements", "history")
 
     def open_sql(self) -> str:
         """Return SQL "AND …" that limits ``answer`` to what the viewer may read, or "" without a limit."""
-        if rights.is_closed_to(self.viewer) is None:
+        if rights.build_closed_condition(self.viewer) is None:
             return ""
-        is_open = rights.open_to(self.viewer, Answer.objects.order_by()).values("pk").query
+        is_open = rights.filter_open_answers(self.viewer, Answer.objects.order_by()).values("pk").query
         sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
         return f"AND answer.id IN ({sql})".replace("%", "%%")
 
@@ -109,7 +109,7 @@ def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
     )
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__collection=scope.collection)
-    if (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
+    if (closed := rights.build_closed_condition(scope.viewer, "judgement__answer__")) is not None:
         scores = scores.exclude(closed)
     return (
         scores.select_related("judgement__answer__feedback")

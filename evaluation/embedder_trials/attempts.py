@@ -90,7 +90,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     if "built_in" not in options:
         # All processes share this cache.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
-    candidate = embedder_choice.chosen_embedder(options)
+    candidate = embedder_choice.build_chosen(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
         # One thread leaves the other processors to readers.
@@ -99,7 +99,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
-    if embedder_choice.embedder().name in closeness.BUILT_IN:
+    if embedder_choice.get_embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])
     try:

@@ -16,7 +16,7 @@ from evaluation.statistics import mean_interval
 from retrieval.index import closeness, embedder_choice
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles.profiles import NamedProfile, active_profile
-from retrieval.search.ranking.plans import weights_for
+from retrieval.search.ranking.plans import choose_weights
 from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchMethod
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgr
             result.ndcg for each, questions in choosing for result in _ask(each, questions, tuned, progress)
         )
 
-    own = weights_for(ProfileSettings(), QueryClass.DEFAULT).vector
+    own = choose_weights(ProfileSettings(), QueryClass.DEFAULT).vector
     found = {weight: mean_ndcg(weight) for weight in (own, *WEIGHTS)}
     best = max(found, key=found.__getitem__)
     return best if found[best] >= found[own] + LEAST_GAIN else own

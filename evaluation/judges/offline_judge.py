@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chat.answering.checking.citations import find_markers, remove_markers, without
-from chat.answering.checking.support import SupportReason, extract_assertion, groundedness
+from chat.answering.checking.citations import blank_spans, find_markers, remove_markers
+from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
 from chat.answering.checking.verification import verify
-from chat.answering.checking.words import stems
+from chat.answering.checking.words import find_stems
 from chat.pages.doubts import reason_label
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
@@ -64,9 +64,9 @@ def relevancies(
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
     similarities = np.clip([calibration.closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
-    asked = set(stems(question))
+    asked = set(find_stems(question))
     for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
-        coverage = len(asked & set(stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
+        coverage = len(asked & set(find_stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
         score = (similarity + coverage) / 2
         if score > best[number].score or not best[number].sentence:
             best[number] = Relevancy(sentence, score, similarity, coverage)
@@ -116,7 +116,7 @@ class OfflineJudge:
         if case.refused or not case.sources:
             return of_context
         markers = find_markers(case.answer) if case.markers is None else case.markers
-        plain = without(case.answer, [(marker.start, marker.end) for marker in markers])
+        plain = blank_spans(case.answer, [(marker.start, marker.end) for marker in markers])
         said = (plain[one.start : one.end] for one in self._verify(case).statements)
         is_claimed = not case.is_quoted and any(map(extract_assertion, said))
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
@@ -137,7 +137,7 @@ class OfflineJudge:
     def _measure_groundedness(self, case: Case) -> Measured:
         """Return the probability that the passages support every sentence of the answer."""
         statements = _select_measured(self._verify(case))
-        score = groundedness(statement.support for statement in statements if statement.support is not None)
+        score = estimate_groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
             quoted = " ".join(
@@ -190,7 +190,7 @@ class OfflineJudge:
         if self._verified is None:
             try:
                 # Without the embedder, `verify` would report every sentence as written in another language.
-                embedder_choice.embedder().embed_query(case.question)
+                embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error
             self._verified = verify(case.answer, case.sources, case.markers)
@@ -200,8 +200,8 @@ class OfflineJudge:
 def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     calibration = current_calibration()
     if calibration is None:
-        raise JudgeUnavailable(missing_calibration(embedder_choice.embedder().name))
-    return relevancies(question, texts, embedder_choice.embedder().embed_documents, calibration)
+        raise JudgeUnavailable(missing_calibration(embedder_choice.get_embedder().name))
+    return relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:

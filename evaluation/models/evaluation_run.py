@@ -7,7 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import CollectionInstructions
-from core.users import user_key
+from core.users import build_user_key
 from evaluation.models.base import EvaluationJob, running_is_leased
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
@@ -58,7 +58,7 @@ class EvaluationRun(EvaluationJob):
     conditions = models.JSONField(_("conditions"), default=dict, blank=True)
     corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
 
-    created_by = user_key(_("asked by"), blank=True)
+    created_by = build_user_key(_("asked by"), blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
 
     class Meta:

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.models import SearchProfileVersion
 
 
@@ -61,9 +61,9 @@ class Experiment(models.Model):
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.DRAFT, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     started_at = models.DateTimeField(_("started"), null=True, editable=False)
-    started_by = user_key(_("started by"), editable=False)
+    started_by = build_user_key(_("started by"), editable=False)
     ended_at = models.DateTimeField(_("ended"), null=True, editable=False)
-    ended_by = user_key(_("ended by"), editable=False)
+    ended_by = build_user_key(_("ended by"), editable=False)
     conclusion = models.TextField(_("conclusion"), blank=True, editable=False)
 
     class Meta:

@@ -30,7 +30,7 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
     """Return the degree to which the reply says what was expected.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
-    contains its words in order (:func:`holds_answer`); else the mean probability that the reply, as the only passage,
+    contains its words in order (``contains_answer``); else the mean probability that the reply, as the only passage,
     supports the expected sentences. None without an expected answer, or if it is in another language.
     """
     if expects_refusal:
@@ -50,7 +50,7 @@ def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> fl
 
 
 def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
-    if holds_answer(reply.text, [expected]):
+    if contains_answer(reply.text, [expected]):
         return 1.0
     reply_language, expected_language = detect_language(reply.text), detect_language(expected)
     if reply_language and expected_language and reply_language != expected_language:
@@ -62,7 +62,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
     return sum(supports) / len(supports) if supports else 0.0
 
 
-def holds_answer(text: str, answers: Iterable[str]) -> bool:
+def contains_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
     Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"

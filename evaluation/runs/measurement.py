@@ -70,7 +70,7 @@ def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
 def prepare_reranker(name: str) -> None:
     """Load the reranker's model, which may take longer than a search may."""
     if name != NO_RERANKER:
-        backends.reranker(name).prepare()
+        backends.get_reranker(name).prepare()
 
 
 class SearchMeasurement:
@@ -184,7 +184,7 @@ class AnswerMeasurement:
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
-        self._generator = writers.writer_name()
+        self._generator = writers.get_default_writer()
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:

@@ -86,5 +86,5 @@ def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:
         return of_search
-    prompt = PROMPT_VERSION if writers.generator() is not None else None
-    return {**of_search, "generator": writers.writer_name(), "prompt_version": prompt}
+    prompt = PROMPT_VERSION if writers.find_generator() is not None else None
+    return {**of_search, "generator": writers.get_default_writer(), "prompt_version": prompt}

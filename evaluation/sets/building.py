@@ -12,7 +12,7 @@ from chat.models import Answer
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.sets.beir_files import ImportedQuestion, read_questions
-from retrieval.documents.drafts.editing import draft_of
+from retrieval.documents.drafts.editing import find_draft
 from retrieval.models import Chunk, Collection, Document
 
 LONGEST_SLUG = 50
@@ -73,11 +73,11 @@ def collection_asked(answer: Answer) -> Collection | None:
 
 
 def _find_collection_in_service(collection: Collection) -> Collection:
-    draft = draft_of(collection)
+    draft = find_draft(collection)
     return collection if draft is None else draft.collection
 
 
-def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
+def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
     """Save the passage as expected by the question, or update its grade.
 
     Raises: EvaluationError for a question that the documents should not answer.

@@ -21,17 +21,17 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 
-from chat.conversations.rights import open_to, why_answer
+from chat.conversations.rights import explain_answer, filter_open_answers
 from chat.models import Answer, ApprovedAnswer
 from core.user_types import AnyUser
-from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
-from ragsite.accounts.sign_in import is_missing
-from ragsite.operations.readiness import queues
+from ragsite.accounts.sign_in import lacks_second_factor
+from ragsite.operations.readiness import count_queued_work
 from ragsite.processes import local_model
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
-from retrieval.rights.reasons import why_collection, why_document
-from retrieval.rights.staff import source_collections
+from retrieval.rights.reasons import explain_collection, explain_document
+from retrieval.rights.staff import list_source_collections
 
 # Curators work with these models daily, in this order; the others are for experts.
 DAILY = (
@@ -50,10 +50,10 @@ DUE_DAYS = 14
 
 class AccountsAdminSite(AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        return {**super().each_context(request), "queues": queues}
+        return {**super().each_context(request), "queues": count_queued_work}
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return super().has_permission(request) and not is_missing(request.user)
+        return super().has_permission(request) and not lacks_second_factor(request.user)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if settings.LOCAL_MODEL and not local_model.is_ready():
@@ -64,7 +64,7 @@ class AccountsAdminSite(AdminSite):
         return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        if super().has_permission(request) and is_missing(request.user):
+        if super().has_permission(request) and lacks_second_factor(request.user):
             messages.warning(request, _("Set up a second factor first: this site asks it of everybody on its staff."))
             return redirect("mfa_index")
         return super().login(request, extra_context)
@@ -79,7 +79,9 @@ class AccountsAdminSite(AdminSite):
         account: Any = AnonymousUser()
         if name:
             account = get_user_model()._default_manager.filter(Q(username=name) | Q(email__iexact=name)).first()
-        explain: Any = {Document: why_document, Collection: why_collection, Answer: why_answer}[type(subject)]
+        explain: Any = {Document: explain_document, Collection: explain_collection, Answer: explain_answer}[
+            type(subject)
+        ]
         context = {
             **self.each_context(request),
             "title": _("Why does this person (not) see this?"),
@@ -134,7 +136,7 @@ def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collect
         elif "collection" in asked and user.has_perm("retrieval.view_collection"):
             found = curated.filter(pk=asked["collection"]).first()
         elif "answer" in asked and user.has_perm("chat.view_answer"):
-            found = open_to(user, Answer.objects.filter(pk=asked["answer"])).first()
+            found = filter_open_answers(user, Answer.objects.filter(pk=asked["answer"])).first()
     except (ValueError, ValidationError):
         raise Http404 from None
     if found is None:
@@ -156,13 +158,13 @@ def _list_tasks(user: AnyUser) -> list[tuple[str, str]]:
     if user.has_perm("retrieval.view_source"):
         said = ngettext_lazy("The last run of %d source failed.", "The last runs of %d sources failed.")
         runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
-        sources = Source.objects.filter(collection__in=source_collections(user))
+        sources = Source.objects.filter(collection__in=list_source_collections(user))
         broken = sources.annotate(last=Subquery(runs.values("status")[:1])).filter(last=SourceRun.Status.FAILED)
         tasks.append((broken.count(), said, reverse("admin:retrieval_source_changelist")))
     if user.has_perm("chat.view_answer"):
         said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
         address = reverse("admin:evaluation_dashboard_gaps")
-        tasks.append((unanswered(scope(user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
+        tasks.append((find_unanswered(scope(user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
     if user.has_perm("chat.view_approvedanswer"):
         approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=curated)
         address = reverse("admin:chat_approvedanswer_changelist")

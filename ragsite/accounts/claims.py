@@ -101,7 +101,7 @@ def is_last_local_administrator(user: User) -> bool:
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
 
 
-def is_forgotten(user: User) -> bool:
+def is_stale(user: User) -> bool:
     """Return whether only the provider opens the account, and has not done so for OIDC_KEY_DAYS.
 
     Providers do not report removed people.

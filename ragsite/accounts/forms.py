@@ -113,7 +113,7 @@ class _LimitedCode:
 
     def clean_code(self) -> str:
         caller = sign_in_limits.caller_of(context.request, f"second factor of {self.user.pk}")
-        sign_in_limits.refuse(sign_in_limits.code_wait(caller), "codes")
+        sign_in_limits.raise_if_limited(sign_in_limits.code_wait(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]
         except ValidationError:

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 
 from core.key_limits import KeyLimits, Scope, set_limits
 from ragsite.accounts import sign_in_limits
-from ragsite.accounts.claims import is_forgotten
+from ragsite.accounts.claims import is_stale
 from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection
@@ -104,7 +104,7 @@ class KeyAuthentication(BaseAuthentication):
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
         allowance = sign_in_limits.token_allowance(caller)
-        sign_in_limits.refuse(allowance.wait_seconds, "tokens")
+        sign_in_limits.raise_if_limited(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
         refusal = "This API key is not known." if key is None else _find_refusal(key)
         if key is None or refusal:
@@ -131,7 +131,7 @@ def _find_refusal(key: ApiKey) -> str:
         return "This API key has expired."
     if not key.user.is_active:
         return "The account of this API key is not active."
-    if is_forgotten(key.user):
+    if is_stale(key.user):
         return "The account of this API key has not signed in for long: its owner must sign in with the provider."
     return ""
 

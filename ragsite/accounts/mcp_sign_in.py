@@ -43,8 +43,8 @@ from rest_framework.request import Request
 from chat.api.mcp import McpView
 from core.job_queue import sweeping
 from core.key_limits import KeyLimits, Scope, set_limits
-from core.users import account_of
-from ragsite.accounts.claims import is_forgotten
+from core.users import get_account
+from ragsite.accounts.claims import is_stale
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record
 
@@ -221,7 +221,7 @@ def revoke_for(user: User, client_id: str) -> None:
 @login_required
 @require_POST
 def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
-    revoke_for(account_of(request), client_id)
+    revoke_for(get_account(request), client_id)
     return redirect("account_overview")
 
 
@@ -232,7 +232,7 @@ class TokenOrKey(KeyAuthentication):
         if found is None:
             return super().authenticate(request)
         user, token = found
-        if is_forgotten(user):
+        if is_stale(user):
             raise AuthenticationFailed("The account has not signed in for long: sign in again.")
         set_limits(user, KeyLimits("", frozenset(SCOPES) & frozenset(map(Scope, token.get_scopes()))))
         return user, token

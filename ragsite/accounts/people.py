@@ -18,14 +18,14 @@ from django.http import JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.conversations.rights import withheld_from, withheld_message
+from chat.conversations.rights import find_withheld, withheld_message
 from chat.models import Answer, Conversation, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations.audit_log import as_json, person_of, record
 
 
-def person_file(user: User, name: str) -> JsonResponse:
+def export_person(user: User, name: str) -> JsonResponse:
     record("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
     options = {"indent": 2, "ensure_ascii": False}
@@ -78,7 +78,7 @@ def _list_rows(model: type[Model], user: User, *names: str, **renamed: F) -> lis
 
 def _describe_conversation(conversation: Conversation, user: User) -> dict[str, Any]:
     answers = list(conversation.answers.all())
-    withheld = withheld_from(user, answers)
+    withheld = find_withheld(user, answers)
     return {
         "id": str(conversation.pk),
         "title": withheld_message() if withheld else conversation.title,

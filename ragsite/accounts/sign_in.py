@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from core.audit_signal import record_event
 from core.user_types import AnyUser
 from ragsite.accounts import sign_in_limits
-from ragsite.accounts.sign_in_limits import refuse
+from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
@@ -41,7 +41,7 @@ class LimitedBackend(ModelBackend):
         username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
         allowance = _check_allowance(caller)
-        refuse(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
+        raise_if_limited(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
                 # The caller may have reached the limit while waiting for the slot.
@@ -73,7 +73,7 @@ class LimitedBackend(ModelBackend):
 
 def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
     allowance = sign_in_limits.password_allowance(caller)
-    refuse(allowance.wait_seconds, "failures")
+    raise_if_limited(allowance.wait_seconds, "failures")
     return allowance
 
 
@@ -86,7 +86,7 @@ def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
     return bool(get_adapter().is_mfa_enabled(user))
 
 
-def is_missing(user: AnyUser) -> bool:
+def lacks_second_factor(user: AnyUser) -> bool:
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 

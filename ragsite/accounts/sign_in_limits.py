@@ -201,7 +201,7 @@ class SignInBusy(SignInRefused):
     status_code = 503
 
 
-def refuse(wait_seconds: int, reason: str) -> None:
+def raise_if_limited(wait_seconds: int, reason: str) -> None:
     """Raise SignInRefused if the caller must wait. ``reason`` is a metric's label."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()

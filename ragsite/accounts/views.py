@@ -25,13 +25,13 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from requests import RequestException
 
-from chat.budgets import budget_of
+from chat.budgets import find_budget
 from core.key_limits import Scope
-from core.users import account_of
+from core.users import get_account
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
-from ragsite.accounts.people import LastAdministrator, erase_person, person_file
+from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
@@ -60,7 +60,7 @@ class PasswordResetView(views.PasswordResetView):
 
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    user = account_of(request)
+    user = get_account(request)
     return render(
         request,
         "account/overview.html",
@@ -68,7 +68,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_password": user.has_usable_password() and may_use_password(user),
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
-            "budget": budget_of(user),
+            "budget": find_budget(user),
             "programs": programs_let_in(user),
         },
     )
@@ -195,7 +195,7 @@ class EraseForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def data(request: HttpRequest) -> HttpResponse:
-    form = EraseForm(request.POST or None, user=account_of(request))
+    form = EraseForm(request.POST or None, user=get_account(request))
     if request.method == "POST" and form.is_valid():
         try:
             erase_person(get_user_model()._default_manager.get(username=request.user.get_username()))
@@ -211,4 +211,4 @@ def data(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def export(request: HttpRequest) -> HttpResponse:
-    return person_file(account_of(request), "my-data.json")
+    return export_person(get_account(request), "my-data.json")

@@ -66,13 +66,13 @@ class RefusalMiddleware(MiddlewareMixin):
             return response
         if database.is_node_lost(exception):
             logger.error("A node of the database did not answer: %s", exception)
-            return _refuse(request, 503, _("The documents cannot be read"), database.outage_message())
+            return _refuse(request, 503, _("The documents cannot be read"), database.get_outage_message())
         return disk_full(request) if disk.is_disk_full(exception) else None
 
 
 def disk_full(request: HttpRequest) -> HttpResponse:
     disk.DISK_FULL.labels(reason="error").inc()
-    return _refuse(request, HTTPStatus.INSUFFICIENT_STORAGE, _("The disk is full"), disk.message())
+    return _refuse(request, HTTPStatus.INSUFFICIENT_STORAGE, _("The disk is full"), disk.get_message())
 
 
 def _refuse(request: HttpRequest, status: int, heading: str, sentence: str) -> HttpResponse:

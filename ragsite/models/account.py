@@ -11,7 +11,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.users import user_key
+from core.users import build_user_key
 
 INVITATION_LASTS = timedelta(days=7)
 
@@ -28,11 +28,11 @@ class Invitation(models.Model):
     groups = models.ManyToManyField(
         Group, verbose_name=_("groups"), blank=True, help_text=_("Given to the account when it is made.")
     )
-    created_by = user_key(_("invited by"), editable=False)
+    created_by = build_user_key(_("invited by"), editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"), default=invitation_expiry)
     accepted_at = models.DateTimeField(_("accepted"), null=True, editable=False)
-    accepted_by = user_key(_("account"), editable=False)
+    accepted_by = build_user_key(_("account"), editable=False)
 
     class Meta:
         ordering = ["-created_at"]

@@ -25,7 +25,7 @@ from core.user_types import AnyUser
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations import logs
 from retrieval.models import Collection, CollectionGrant
-from retrieval.rights.staff import seen_whole_by
+from retrieval.rights.staff import list_fully_readable
 
 _API = ("/api/", "/v1/")
 # These rows are named after a person or an address.
@@ -164,7 +164,7 @@ def delete_old_entries() -> int:
 
 def may_read_labels(user: AnyUser) -> bool:
     """Return whether ``user`` may read object names, which include titles of all collections."""
-    return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
+    return not Collection.objects.exclude(pk__in=list_fully_readable(user)).exists()
 
 
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     Raises: BackupError while another backup or restore runs.
     """
     data_dir = Path(settings.DATA_DIR)
-    lock = machine.hold(data_dir / ".backup-lock")
+    lock = machine.lock_file(data_dir / ".backup-lock")
     if lock is None:
         raise BackupError("Another backup or restore is running: wait until it has ended.")
     # Several sites may keep their backups in one folder.
@@ -204,7 +204,7 @@ def interrupted_restore() -> str:
     )
 
 
-def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
+def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
     """Return what to do about a database that this version cannot migrate, or "".
 
     Other packages are not compared: their apps come and go with the settings.
@@ -233,7 +233,7 @@ def _read_manifest(file: Path) -> Manifest:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
-    if trouble := version_trouble((name.partition(".")[::2] for name in manifest.migrations), "backup"):
+    if trouble := find_version_problem((name.partition(".")[::2] for name in manifest.migrations), "backup"):
         raise BackupError(trouble)
     return manifest
 

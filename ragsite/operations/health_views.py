@@ -20,14 +20,14 @@ from rest_framework.exceptions import APIException, PermissionDenied
 from rest_framework.request import Request
 
 from core import disk
-from core.key_limits import limits_of
+from core.key_limits import get_limits
 from core.metrics import latest_gauge
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
-from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, queues
+from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, count_queued_work
 from ragsite.processes.supervision import restarts
-from retrieval.documents.reconciliation import last_counts
-from retrieval.index.distribution import nodes
+from retrieval.documents.reconciliation import read_last_counts
+from retrieval.index.distribution import list_nodes
 from retrieval.models import Document
 from retrieval.sources.states import count_states
 
@@ -87,7 +87,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, number in restarts(settings.DATA_DIR).items():
         RESTARTS.labels(process=process, reason="died").set(number)
-    for room in disk.rooms():
+    for room in disk.list_free_space():
         DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
     return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
 
@@ -98,7 +98,7 @@ def _count_rows() -> Finding:
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
         LEFT_OUT.labels(kind=kind).set(number)
-    for kind, number in last_counts().items():
+    for kind, number in read_last_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)
     rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
     judgements = {(judge, status): number for judge, status, number in rows}
@@ -106,9 +106,9 @@ def _count_rows() -> Finding:
         JUDGEMENTS.labels(judge=judge, status=status).set(judgements.get((judge, status), 0))
     for state, number in count_states().items():
         SOURCES.labels(state=state).set(number)
-    for node in nodes():
+    for node in list_nodes():
         NODE_UP.labels(node=node.name).set(node.is_reachable)
-    for waiting in queues():
+    for waiting in count_queued_work():
         QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)
         QUEUE_AGE.labels(queue=waiting.name).set(waiting.oldest_seconds)
     return Finding()
@@ -125,7 +125,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
     user = request.user
     if "Authorization" in request.headers:
         user = Request(request, authenticators=[import_string(settings.API_KEY_AUTHENTICATION)()]).user
-    limits = limits_of(user)
+    limits = get_limits(user)
     return user.is_active and user.is_staff and (limits is None or limits.permit("metrics"))
 
 

@@ -38,12 +38,12 @@ from core.jobs import Job, is_due
 from evaluation.models import EvaluationRun, Judgement
 from ragsite.processes import local_model
 from retrieval.documents import sandbox
-from retrieval.documents.reconciliation import last_counts
+from retrieval.documents.reconciliation import read_last_counts
 from retrieval.documents.storage import document_files
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_former
-from retrieval.index.closeness import calibration_of, missing_calibration
-from retrieval.index.distribution import nodes as cluster_nodes
+from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.distribution import list_nodes as cluster_nodes
 from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.types import SearchMethod
@@ -214,7 +214,7 @@ class Queue:
         return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
-def queues() -> list[Queue]:
+def count_queued_work() -> list[Queue]:
     """Return the due work by queue. Maintenance is countable only in a queue inside the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
@@ -289,7 +289,7 @@ def pgvector() -> Finding:
     return Finding(detail=row[0])
 
 
-def nodes() -> Finding:
+def list_nodes() -> Finding:
     """Check the nodes of a distributed database: a search queries every node that has shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
@@ -309,7 +309,7 @@ def embedder() -> Finding:
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
-        configured = embedder_choice.embedder()
+        configured = embedder_choice.get_embedder()
         configured.embed_query("ready")
     except Exception:  # the search continues without a failing backend
         logger.exception("The embedder does not work.")
@@ -319,9 +319,9 @@ def embedder() -> Finding:
         if searches_former(configured.name):
             return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
-    if calibration_of(configured.name) is None:
+    if find_calibration(configured.name) is None:
         return Finding(detail=missing_calibration(configured.name))
-    return Finding(detail=embedder_choice.embedder_notice() or configured.name)
+    return Finding(detail=embedder_choice.describe_embedder_choice() or configured.name)
 
 
 def search_profile() -> Finding:
@@ -362,7 +362,7 @@ def worker() -> Finding:
     """Check that workers take work and documents make progress."""
     counts = documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
-    idle = [line.name for line in queues() if line.oldest_seconds > limit and not _is_served(line.name)]
+    idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]
     if idle:
         detail = f"Nobody takes what waits in the queues: {', '.join(idle)}; start a worker for them."
         return Finding(Health.DEGRADED, detail, counts)
@@ -388,7 +388,7 @@ def documents_by_status() -> dict[str, int]:
 
 
 def queue() -> Finding:
-    lines = queues()
+    lines = count_queued_work()
     counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
     late = "; ".join(
         f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min"
@@ -399,7 +399,7 @@ def queue() -> Finding:
 
 
 def disk_space() -> Finding:
-    short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
+    short = min(disk.list_free_space(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()
     free = f"{short.free_bytes // 2**20} MiB are free"
@@ -470,7 +470,7 @@ def file_sandbox() -> Finding:
 
 def indexes() -> Finding:
     """Report whether the last check found passages, vectors and statistics consistent."""
-    if sum(last_counts().values()):
+    if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()
 
@@ -480,7 +480,10 @@ GROUPS = (
         {
             "database": database,
             "migrations": Remembered(migrations),
-            **{check.__name__: check for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)},
+            **{
+                check.__name__: check
+                for check in (pgvector, list_nodes, search_profile, worker, queue, drafts, indexes)
+            },
         },
         hung=lambda: Health.FAILED,
         in_database=True,

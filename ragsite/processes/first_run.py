@@ -61,14 +61,14 @@ def prepare() -> tuple[str, str] | None:
 
 
 def _prepare_model(say: Callable[[str], None]) -> None:
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     # Only the process that forks all others opens a converted model.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
     if profile.is_reranked:
         try:
-            backends.reranker(profile.reranker).prepare(say)
+            backends.get_reranker(profile.reranker).prepare(say)
         except (RagsiteError, ImproperlyConfigured) as error:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
 

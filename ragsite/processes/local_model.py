@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from kombu.exceptions import OperationalError
 
 from chat.answering.prompts import compose
-from ragsite.processes.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
+from ragsite.processes.machine import WORK_SCORE, available_memory_mib, find_port_problem, is_answering, raise_oom_score
 
 HOST = "127.0.0.1"
 # MiB besides the file of a small model: context cache, work space, kept prompts.
@@ -28,7 +28,7 @@ KEPT_PROMPTS_MIB = 256
 LOADING_SECONDS = 90.0
 
 
-def trouble() -> str:
+def find_problem() -> str:
     """Return why the model cannot be served, or ""."""
     path = Path(settings.LOCAL_MODEL)
     try:
@@ -44,7 +44,7 @@ def trouble() -> str:
     free_mib = min(psutil.virtual_memory().available // 2**20, available_memory_mib())
     if free_mib < needed_mib:
         return f"LOCAL_MODEL: {path.name} needs about {needed_mib} MiB of memory, and {free_mib} MiB are free."
-    if found := port_trouble(HOST, settings.LOCAL_MODEL_PORT):
+    if found := find_port_problem(HOST, settings.LOCAL_MODEL_PORT):
         return (
             f"LOCAL_MODEL: port {settings.LOCAL_MODEL_PORT} on {HOST} cannot be used ({found}). "
             f"If it is another site's model, ask that one: OPENAI_BASE_URL={settings.OPENAI_BASE_URL}"
@@ -59,9 +59,9 @@ def is_ready() -> bool:
 def main() -> None:
     if not settings.LOCAL_MODEL:
         sys.exit("LOCAL_MODEL names no model.")
-    if found := trouble():
+    if found := find_problem():
         sys.exit(found)
-    go_before_others(WORK_SCORE)
+    raise_oom_score(WORK_SCORE)
     # The import takes 100 MB, which only this process needs.
     import xllamacpp
 

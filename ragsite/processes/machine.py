@@ -34,7 +34,7 @@ BALLAST_BYTES = 64 * 2**20
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
-def hold(path: Path) -> IO[bytes] | None:
+def lock_file(path: Path) -> IO[bytes] | None:
     """Return the locked file until it is closed or this process ends; None if another process locked it.
 
     Child processes do not inherit the lock.
@@ -67,7 +67,7 @@ def available_memory_mib(root: Path = _CGROUPS) -> int:
     return total // 2**20
 
 
-def port_trouble(host: str, port: int) -> str:
+def find_port_problem(host: str, port: int) -> str:
     """Return the system's reason why no server can listen on the port, or ""."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -89,7 +89,7 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
         line.close()
 
 
-def go_before_others(score: int) -> None:
+def raise_oom_score(score: int) -> None:
     """Have the kernel end this process and its children before processes with a lower score. Only on Linux.
 
     A higher score is kept: only root may lower it.

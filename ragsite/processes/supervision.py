@@ -109,7 +109,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     machine.end_with(parent, f"ragsite-{process.name}")
-    machine.go_before_others(machine.SITE_SCORE)
+    machine.raise_oom_score(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
         # This environment's Python may not be first in PATH.

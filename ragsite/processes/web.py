@@ -244,7 +244,7 @@ def load_model() -> None:
     """Open the embedder for the forks, once the database says which one made the stored vectors."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
-        if notice := embedder_choice.embedder_notice():
+        if notice := embedder_choice.describe_embedder_choice():
             logger.warning("%s", notice)
     except (RagsiteError, ImproperlyConfigured):
         pass  # the log already says so
@@ -254,7 +254,7 @@ def load_model() -> None:
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
     """Run ``step`` if the embedder runs in this process; /readyz and each answer report a fault."""
     try:
-        embedder = embedder_choice.embedder()
+        embedder = embedder_choice.get_embedder()
         if isinstance(embedder, OnnxEmbedder):
             step(embedder)
     except (RagsiteError, ImproperlyConfigured, OSError) as error:

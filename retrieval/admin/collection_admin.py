@@ -15,15 +15,15 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, count_deletion
-from core.users import account_of
+from core.users import get_account
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import upload_context
 from retrieval.admin.grants import GrantInline, may_manage
-from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
-from retrieval.rights.staff import entrust
+from retrieval.rights.staff import grant_management
 
 
 class InServiceChangeList(ChangeList):
@@ -73,7 +73,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
         """Add the fields that a draft depends on: short name, visibility to staff, and language."""
         locked = []
-        if obj is not None and draft_of(obj) is not None:
+        if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
         elif obj is not None and reason_not_to_change(obj):
             locked = ["text_search_configuration"]
@@ -88,15 +88,15 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
         """Refuse it for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
-        return may and (obj is None or (may_manage(request, obj) and draft_of(obj) is None))
+        return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
         """Leave out grants for a working copy: its collection's grants apply."""
-        return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
+        return [] if obj is not None and find_draft(obj) is not None else list(self.inlines)
 
     def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
         return {
-            "draft_it_is_of": draft_of(obj),
+            "draft_it_is_of": find_draft(obj),
             "open_draft": obj.drafts.open().first(),
             "is_guarded": documents_are_guarded(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
@@ -134,7 +134,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         with transaction.atomic():
             super().save_model(request, obj, form, change)
             if not change:
-                entrust(obj, account_of(request))
+                grant_management(obj, get_account(request))
             if not change or "text_search_configuration" not in form.changed_data:
                 return
             number = requeue_all(obj.documents.all())

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from core.users import is_superuser
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights.staff import seen_whole_by
+from retrieval.rights.staff import list_fully_readable
 
 if TYPE_CHECKING:
     pass
@@ -34,7 +34,7 @@ class WholeCollectionAdmin(CuratedAdmin):
     """Rows that can reveal any document of a collection: the user must be able to read all of them."""
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        return seen_whole_by(request.user)
+        return list_fully_readable(request.user)
 
 
 class CollectionFilter(admin.RelatedFieldListFilter):

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import PageAdmin, count_deletion
 from retrieval.admin.curated import CuratedAdmin
-from retrieval.documents.drafts.editing import changing, draft_of, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, lock_for_change, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Refuse the form on display; ``changing`` refuses a submitted one with the reason."""
+        """Refuse the form on display; ``lock_for_change`` refuses a submitted one with the reason."""
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
 
@@ -44,7 +44,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
 
     def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
         document = obj.document if isinstance(obj, Chunk) else obj
-        in_draft = draft_of(document.collection)
+        in_draft = find_draft(document.collection)
         instead = document.collection.drafts.open().first()
         same = Document.objects.filter(collection=instead.working_copy_id, source=document.source) if instead else None
         return {
@@ -68,7 +68,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
         if document is None or not super().has_delete_permission(request, document):
             return super().delete_view(request, object_id, extra_context)
         try:
-            with changing(document.collection_id):
+            with lock_for_change(document.collection_id):
                 return super().delete_view(request, object_id, extra_context)
         except DocumentRejected as error:
             self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
@@ -78,7 +78,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
         """Delete all of them, or none if one may not be deleted."""
         try:
-            with changing(*queryset.order_by().values_list("collection", flat=True).distinct()):
+            with lock_for_change(*queryset.order_by().values_list("collection", flat=True).distinct()):
                 return delete_selected(self, request, queryset)
         except DocumentRejected as error:
             self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.guarded import GuardedAdmin
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Document
 from retrieval.sources.options import LinesField
@@ -106,7 +106,7 @@ class ChunkAdmin(GuardedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
         if "canonical_questions" in form.changed_data:
-            with changing(obj.collection_id):
+            with lock_for_change(obj.collection_id):
                 rewrite_questions(obj, form.cleaned_data["canonical_questions"])
 
     @admin.display(description=_("section"))

@@ -16,7 +16,7 @@ from retrieval.models import Collection, SearchProfileVersion
 from retrieval.profile_settings import (
     ImproperProfile,
 )
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profile_comparison import compare
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
@@ -54,7 +54,7 @@ class ProfileChoice(forms.ChoiceField):
         if version is None:
             raise forms.ValidationError(_t("This version is gone."))
         try:
-            return profiles.named(version)
+            return profiles.name_version(version)
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
             raise forms.ValidationError(message) from error
@@ -94,6 +94,6 @@ def search_twice(request: HttpRequest) -> dict[str, Any]:
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
-        page["comparison"] = compare(wanted["question"], filters_for(request.user, collection), both, wanted["top_k"])
+        page["comparison"] = compare(wanted["question"], build_filters(request.user, collection), both, wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

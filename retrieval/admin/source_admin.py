@@ -27,7 +27,7 @@ from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, Source
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights.staff import source_collections
+from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
@@ -51,7 +51,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         for name, value in self.instance.options.items():
             self.initial.setdefault(name, value)
         if "collection" in self.fields:
-            self.fields["collection"].queryset = source_collections(self.user)  # type: ignore[attr-defined]
+            self.fields["collection"].queryset = list_source_collections(self.user)  # type: ignore[attr-defined]
         if self.instance.pk is None:
             self.initial.setdefault("interval_minutes", self.kind.interval_minutes)
 
@@ -124,7 +124,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     actions = None
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        return source_collections(request.user)
+        return list_source_collections(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return StandingsChangeList

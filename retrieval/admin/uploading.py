@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from core.admin_base import PageAdmin
 from retrieval.admin.document_forms import UploadForm
 from retrieval.documents import submission
-from retrieval.documents.drafts.editing import draft_of
+from retrieval.documents.drafts.editing import find_draft
 from retrieval.documents.submission import Submission, submit_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document
@@ -49,7 +49,7 @@ class UploadingAdmin(PageAdmin):
                 if is_asked_by_script:
                     return self._answer(outcomes)
                 self._tell(request, outcomes)
-                draft = draft_of(form.cleaned_data["collection"])
+                draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
                     return redirect("admin:retrieval_draft_change", draft.pk)
                 return redirect("admin:retrieval_document_changelist")

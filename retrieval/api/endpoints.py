@@ -25,7 +25,7 @@ from core.dataclass_json import to_json
 from core.exceptions import DiskFull
 from core.key_limits import Scope
 from core.user_types import AnyUser
-from core.users import account_of, is_staff_with
+from core.users import get_account, is_staff_with
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
@@ -34,12 +34,12 @@ from retrieval.api.serializers import (
     UploadResponseSerializer,
     UploadSerializer,
 )
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights.search_filters import filters_for
-from retrieval.rights.staff import entrust
+from retrieval.rights.search_filters import build_filters
+from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import place_to_search
 from retrieval.search.trace import SearchResult, hit_as_json
@@ -85,7 +85,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any],
         name: tuple(value) if isinstance(value, list) else value for name, value in (asked.get("filters") or {}).items()
     }
     try:
-        filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
+        filters = build_filters(request.user, asked.get("collection") or "", **restrictions)
     except InvalidQuery as error:
         raise ValidationError({"collection": [str(error)]}) from error
     try:
@@ -195,7 +195,7 @@ class DocumentViewSet(
                 set_added_by(submission, request.user)
                 accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
         if is_full and not accepted:
-            raise InsufficientStorage(disk.message())
+            raise InsufficientStorage(disk.get_message())
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 
@@ -204,7 +204,7 @@ class DocumentViewSet(
         """Delete a document; 409 if only drafts may change its collection, or if the collection cannot be changed."""
         document = self.get_object()
         try:
-            with changing(document.collection_id):
+            with lock_for_change(document.collection_id):
                 document.delete()
         except DocumentRejected as error:
             return Response({"detail": str(error)}, status=status.HTTP_409_CONFLICT)
@@ -237,7 +237,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
             collection = serializer.save()
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
-        entrust(collection, account_of(self.request))
+        grant_management(collection, get_account(self.request))
         serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
 
 
@@ -246,7 +246,7 @@ def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Co
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")
-    if filters_for(user).readers:
+    if build_filters(user).readers:
         passages = documents.values(total=models.Sum("chunk_count"))
     number = models.IntegerField()
     return collections.annotate(

@@ -19,7 +19,7 @@ from retrieval.documents import ingestion
 from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.index.chunk_writer import reweigh, settle
+from retrieval.index.chunk_writer import refresh_planner_statistics, reweigh
 from retrieval.models import Collection, Document
 
 # Fewer files are read one by one: embedder and sandbox use the other cores.
@@ -77,12 +77,12 @@ def ingest_paths(
     """
     started = time.monotonic()
     counts = Counts()
-    total = sum(1 for _ in find(paths))
+    total = sum(1 for _ in find_files(paths))
     bar = ProgressBar(output)
     if at_once > 1 and total >= FEW_FILES:
-        read_files = _read_in_threads(partial(_ingest_file, collection), find(paths), at_once)
+        read_files = _read_in_threads(partial(_ingest_file, collection), find_files(paths), at_once)
     else:
-        read_files = _read_in_turn(collection, find(paths), bar, total)
+        read_files = _read_in_turn(collection, find_files(paths), bar, total)
     reweighed_at = 16
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
@@ -93,7 +93,7 @@ def ingest_paths(
             reweighed_at *= 4
     reweigh(collection)
     if counts.added:
-        settle()
+        refresh_planner_statistics()
     bar.clear()
     skipped = tuple(
         found.relative_to(path).as_posix()
@@ -169,7 +169,7 @@ def _read_members(document: Document) -> Iterator[Document]:
             yield from _read_members(member)
 
 
-def find(paths: Iterable[Path]) -> Iterator[Submitted]:
+def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
     """Yield the files at the paths, folders recursively in name order.
 
     A BEIR corpus yields one document per line. Raises: FileNotFoundError.

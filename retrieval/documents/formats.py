@@ -447,23 +447,23 @@ def read_formats() -> list[Format]:
     return [known for known in _formats if known.extractor]
 
 
-def of_media_type(media_type: str) -> Format | None:
+def find_format(media_type: str) -> Format | None:
     """Return the format of this media type; None for an unread document, or a removed format."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
-def view_of(media_type: str) -> View:
-    known = of_media_type(media_type)
+def get_view(media_type: str) -> View:
+    known = find_format(media_type)
     return known.view if known else View.TEXT
 
 
-def page_unit(media_type: str) -> str:
-    return "slide" if view_of(media_type) is View.SLIDES else "page"
+def get_page_unit(media_type: str) -> str:
+    return "slide" if get_view(media_type) is View.SLIDES else "page"
 
 
 def is_code(media_type: str) -> bool:
     """Return whether the text is source code or data, without lines of prose."""
-    return view_of(media_type) is View.CODE or media_type == JSON
+    return get_view(media_type) is View.CODE or media_type == JSON
 
 
 def list_supported() -> str:

@@ -44,7 +44,7 @@ from retrieval.tables.table_reading import read_tables
 from retrieval.text import chunking
 from retrieval.text.block import rows_touching
 from retrieval.text.blocks import find_blocks
-from retrieval.text.chunking import below_title
+from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
 from retrieval.text.instructions import MOST_SHOWN, find_instructions
 from retrieval.text.language import identify_language
@@ -133,7 +133,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if document is None:
         return None
     try:
-        with heartbeat(document), disk.saving():
+        with heartbeat(document), disk.guard_writes():
             _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
         document.hand_back(reading_turns.WAITING, reading_turns.ASKED_AGAIN_AFTER, is_slow=True)
@@ -194,7 +194,8 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     texts = [
-        chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
+        chunking.build_embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text)
+        for index in fresh
     ]
     vectors = _embed(document, texts, progress)
     chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, vectors)
@@ -231,7 +232,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     """Return the passages. Raises: DocumentRejected for a document without text, or with too many passages."""
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
@@ -267,8 +268,8 @@ def _make_chunks(
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
     """Return the chunks to store; ``vectors`` belong to the ``fresh`` passages, in the same order."""
-    tokens = embedder_choice.embedder().count_tokens([chunk.text for chunk in text_chunks])
-    questions = backends.question_generator()
+    tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
+    questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
     blocks = find_blocks(extracted.text, headings, is_code=formats.is_code(extracted.media_type))
     block_rows = rows_touching(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
@@ -279,7 +280,7 @@ def _make_chunks(
             start=chunk.start,
             end=chunk.end,
             page=chunk.page,
-            heading_path=below_title(extracted.title, chunk.heading_path),
+            heading_path=drop_repeated_title(extracted.title, chunk.heading_path),
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
@@ -295,7 +296,7 @@ def _make_chunks(
 
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     vectors: list[Vectors] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):
         vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))

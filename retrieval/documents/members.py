@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document
@@ -35,11 +35,11 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         )
     held = dict(Document.objects.filter(parent=document).values_list("source", "content_hash"))
     for member in members:
-        source = member_source(document, member.name)
+        source = build_member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
         # The lock order of every upload avoids deadlocks.
-        with changing(document.collection_id):
+        with lock_for_change(document.collection_id):
             document.lock()
             submit(
                 document.collection,
@@ -53,11 +53,11 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
 
 def remove_members(document: Document, members: Sequence[Member]) -> None:
     """Delete the members that are no longer in the document's file, inside a transaction."""
-    kept = [member_source(document, member.name) for member in members]
+    kept = [build_member_source(document, member.name) for member in members]
     Document.objects.filter(parent=document).exclude(source__in=kept).delete()
 
 
-def member_source(document: Document, name: str) -> str:
+def build_member_source(document: Document, name: str) -> str:
     """Return the source of a member. Raises: DocumentRejected for a path that is too long."""
     source = f"{document.source}/{name}"
     if len(source) > 1_000:

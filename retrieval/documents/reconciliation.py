@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents import submission
 from retrieval.documents.storage import document_files
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import lock_statistics, reweigh, weighting
+from retrieval.index.chunk_writer import describe_weighting, lock_statistics, reweigh
 from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
@@ -82,7 +82,7 @@ def check() -> list[Inconsistency]:
         # Collections that a worker is clearing are not kept consistent.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             found += ((kind, collection.slug, names) for kind, names in _check_collection(collection, embedder.pk))
-        found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files()))
+        found.append((ProblemKind.ORPHANED_FILES, "", find_orphaned_files()))
     return [
         Inconsistency(kind, slug, len(names), tuple(map(str, names[:EXAMPLES]))) for kind, slug, names in found if names
     ]
@@ -100,15 +100,15 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
     with connection.cursor() as cursor:
         cursor.execute(_WRONG_LEXEMES, {"collection": collection.pk})
         yield ProblemKind.LEXEMES, [lexeme for (lexeme,) in cursor.fetchall()]
-    if number and kept.weighting != weighting():
+    if number and kept.weighting != describe_weighting():
         yield ProblemKind.TERM_WEIGHTS, [kept.weighting or "none"]
-    yield ProblemKind.UNFIT_TEXT, unfit_documents(collection)
+    yield ProblemKind.UNFIT_TEXT, find_unfit_documents(collection)
     with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
     files = with_files.only("pk", "file", "size_bytes")
     yield ProblemKind.MISSING_FILES, [document.pk for document in files if not has_whole_file(document)]
 
 
-def unfit_documents(collection: Collection) -> list[int]:
+def find_unfit_documents(collection: Collection) -> list[int]:
     """Return the ids of documents whose text or passages do not fit their current file, except queued ones."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
@@ -130,7 +130,7 @@ def has_whole_file(document: Document) -> bool:
         return False
 
 
-def orphaned_files() -> list[str]:
+def find_orphaned_files() -> list[str]:
     """Return the sorted names of stored uploads without a document.
 
     Empty for a bucket, which another site may share.
@@ -190,7 +190,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
         if one.kind == ProblemKind.ORPHANED_FILES:
-            for name in orphaned_files():
+            for name in find_orphaned_files():
                 logger.info("Deleting the file %s, which no document names.", name)
                 document_files().delete(name)
         elif collection is None:
@@ -202,7 +202,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
         elif one.kind == ProblemKind.TERM_WEIGHTS:
             reweigh(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
-            for pk in unfit_documents(collection):
+            for pk in find_unfit_documents(collection):
                 _read_again(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
         # The embedder stays active, because the check compared it with the configured one.
@@ -262,7 +262,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     return found
 
 
-def last_counts() -> dict[str, int]:
+def read_last_counts() -> dict[str, int]:
     """Return the unrepaired disagreements of the last check by kind; empty before the first check."""
     last = IndexCheck.objects.first()
     if last is None:

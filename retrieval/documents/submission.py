@@ -23,7 +23,7 @@ from core.user_types import AnyUser
 from retrieval import backends
 from retrieval.documents import formats
 from retrieval.documents.deletion import forget_files
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.reading_turns import LEFT_TO_ITS_COMMAND
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
@@ -50,7 +50,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
         # New model questions are worth another reading.
-        *([generator.name] if (generator := backends.question_generator()) else []),
+        *([generator.name] if (generator := backends.get_question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -103,7 +103,7 @@ def submit(
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # A new source has no row to lock yet, so concurrent uploads take turns here.
-    with disk.saving(), _track_new_files() as new_files, changing(collection.pk):
+    with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
             _check_origin(document, origin)
@@ -249,9 +249,9 @@ def submit_upload(
     if known is not None:
         same = known.filter(collection=collection, content_hash=hashlib.sha256(data).hexdigest())
         if other := same.exclude(source=source).order_by("pk").first():
-            raise DocumentRejected(f"{source} is the same file as {name_for_people(other)}, which is there already.")
+            raise DocumentRejected(f"{source} is the same file as {describe_document(other)}, which is there already.")
     return submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)
 
 
-def name_for_people(document: Document) -> str:
+def describe_document(document: Document) -> str:
     return f'"{document}" ({document.source})' if document.title else document.source

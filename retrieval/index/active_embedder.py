@@ -36,7 +36,7 @@ forget_queries = _queries.clear
 
 def encode_query(text: str) -> Vectors:
     """Return the question's unit vector by the configured embedder; recent ones are cached. Raises: EmbeddingFailed."""
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     known = _queries.get((embedder.name, text))
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
@@ -53,7 +53,7 @@ _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
     """Return the unit vectors of short names, such as column names; recent ones are cached. Raises: EmbeddingFailed."""
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
     for name, vector in zip(new, embedder.embed_documents(new) if new else (), strict=True):
@@ -71,8 +71,8 @@ def active_embedder() -> Embedder:
 
     Raises: ImproperEmbedder if the configured embedder is not the one whose vectors are stored.
     """
-    configured = embedder_choice.embedder()
-    if embedder_choice.tried_embedder() is not None:
+    configured = embedder_choice.get_embedder()
+    if embedder_choice.get_tried_embedder() is not None:
         return _find_tried_row(configured)
     active = _read_embedder()
     if active is None:
@@ -99,13 +99,13 @@ def active_embedder() -> Embedder:
 def searched_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches: normally the active one.
 
-    A process that is older than the last switch searches its former vectors while they are stored (:func:`lags`).
+    A process that is older than the last switch searches its former vectors while they are stored (:func:`is_lagging`).
     Raises: ImproperEmbedder.
     """
     try:
         return active_embedder()
     except ImproperEmbedder:
-        configured = embedder_choice.embedder()
+        configured = embedder_choice.get_embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
             is_former = False
@@ -148,9 +148,9 @@ def searches_former(embedder: str) -> bool:
     return _served.get(embedder, False)
 
 
-def lags(collections: Sequence[int]) -> bool:
+def is_lagging(collections: Sequence[int]) -> bool:
     """Return whether this process searches former vectors that lack passages of the collections."""
-    configured = embedder_choice.embedder().name
+    configured = embedder_choice.get_embedder().name
     if not searches_former(configured):
         return False
     # The newest passage of all collections is compared: its id is read from the end of an index.

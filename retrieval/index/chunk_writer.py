@@ -20,7 +20,7 @@ from retrieval.index.distribution import clean_pending_lists
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 from retrieval.models.collection import CONFIGURATION_BY_CODE, TextSearchConfiguration
 from retrieval.text.block import Row
-from retrieval.text.terms import document_terms
+from retrieval.text.terms import make_document_terms
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
-def weighting() -> str:
+def describe_weighting() -> str:
     """Return the parameters of term weights; weights stored with another string are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
@@ -90,7 +90,7 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
-def configuration_of(document: Document) -> str:
+def find_configuration(document: Document) -> str:
     """Return the text-search configuration of the document's passages.
 
     `auto` means the document's language, or `simple`. A document without a detected language uses its collection's most
@@ -118,10 +118,10 @@ def analysed_fields(
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": configuration,
-        "title": document_terms(document.title),
-        "headings": [document_terms("\n".join(path)) for path in headings],
-        "questions": [document_terms("\n".join(asked)) for asked in questions],
-        "contents": [document_terms(content) for content in contents],
+        "title": make_document_terms(document.title),
+        "headings": [make_document_terms("\n".join(path)) for path in headings],
+        "questions": [make_document_terms("\n".join(asked)) for asked in questions],
+        "contents": [make_document_terms(content) for content in contents],
         "ordinals": list(ordinals),
         "boosts": FIELD_BOOSTS,
         "k1": settings.BM25_K1,
@@ -234,7 +234,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         else:
             added.append((ordinal, new))
     # Slow work comes before the lock on the statistics, so that several documents are written at once.
-    configuration = configuration_of(document)
+    configuration = find_configuration(document)
     weighed_by = _reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
@@ -244,7 +244,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
         statistics.reference_length = weighed_by
-        statistics.weighting = weighting()
+        statistics.weighting = describe_weighting()
     elif statistics.reference_length != weighed_by:
         _weigh(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
     Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
@@ -305,7 +305,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 analysed_fields(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
-                    stored.configuration or configuration_of(document),
+                    stored.configuration or find_configuration(document),
                 )
                 # If the statistics were lost, any length will do until their repair.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
@@ -325,7 +325,7 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
         chunks = Chunk.objects.filter(collection=collection)
-        changed = statistics.weighting != weighting()
+        changed = statistics.weighting != describe_weighting()
         if changed and statistics.chunks:
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -339,7 +339,7 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
         if not mean or not (changed or drifted):
             return False
         statistics.reference_length = mean
-        statistics.weighting = weighting()
+        statistics.weighting = describe_weighting()
         statistics.version += 1
         statistics.save()
         _weigh(chunks, mean)
@@ -359,7 +359,7 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
     )
 
 
-def settle() -> None:
+def refresh_planner_statistics() -> None:
     """Update the planner's statistics and the GIN index after many passages were written.
 
     Until then every search reads the whole table.

@@ -19,7 +19,7 @@ from django.db import DatabaseError
 from retrieval.exceptions import NotFitted
 from retrieval.index import embedder_choice
 from retrieval.models import Chunk, EmbedderCalibration
-from retrieval.text.chunking import embedding_text
+from retrieval.text.chunking import build_embedding_text
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -77,10 +77,10 @@ forget_calibrations = _kept.clear
 
 def current_calibration() -> Calibration | None:
     """Return the configured embedder's calibration; None, with a logged warning, if none is stored."""
-    return calibration_of(embedder_choice.embedder().name)
+    return find_calibration(embedder_choice.get_embedder().name)
 
 
-def calibration_of(embedder: str) -> Calibration | None:
+def find_calibration(embedder: str) -> Calibration | None:
     if embedder in BUILT_IN:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
@@ -93,7 +93,7 @@ def calibration_of(embedder: str) -> Calibration | None:
 
 
 def uncalibrated_embedder() -> str:
-    return "" if current_calibration() is not None else embedder_choice.embedder().name
+    return "" if current_calibration() is not None else embedder_choice.get_embedder().name
 
 
 def missing_calibration(embedder: str) -> str:
@@ -129,7 +129,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     ``across_languages`` is stored, not fitted. Raises: NotFitted if the embedder is built in, or the passages are too
     few or not separated; EmbeddingFailed.
     """
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
         raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
     material = _load_material()
@@ -181,6 +181,6 @@ def _load_material() -> list[tuple[str, str]]:
             break
         question = next(iter(chunk.canonical_questions), "") or next(iter(reversed(chunk.heading_path)), "")
         if question and chunk.content_hash not in found:
-            text = embedding_text(chunk.document.title, chunk.heading_path, chunk.content)
+            text = build_embedding_text(chunk.document.title, chunk.heading_path, chunk.content)
             found[chunk.content_hash] = text, question
     return list(found.values())

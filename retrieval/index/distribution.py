@@ -52,14 +52,14 @@ def has_citus() -> bool:
     return _run_statement("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL") == [(True,)]
 
 
-def distributed() -> set[str]:
+def list_distributed_tables() -> set[str]:
     if not has_citus():
         return set()
     rows = _run_statement("SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'")
     return {table for (table,) in rows} & set(DISTRIBUTED)
 
 
-def nodes() -> list[Node]:
+def list_nodes() -> list[Node]:
     """Return the cluster's nodes in order; empty without Citus."""
     if not has_citus():
         return []
@@ -83,7 +83,7 @@ def count_vector_indexes() -> int:
 
     It is cached: no process runs while the database is being distributed.
     """
-    return shard_count() if distributed() else 1
+    return shard_count() if list_distributed_tables() else 1
 
 
 _CLEAN = (
@@ -95,7 +95,7 @@ _CLEAN = (
 
 def clean_pending_lists() -> None:
     """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
-    spread = distributed()
+    spread = list_distributed_tables()
     for table in DISTRIBUTED:
         if not spread:
             _run_statement(_CLEAN % table)
@@ -105,7 +105,7 @@ def clean_pending_lists() -> None:
             raise DatabaseError(failed[0][0])
 
 
-def trouble() -> str:
+def find_distribution_problem() -> str:
     """Return a sentence why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
@@ -115,7 +115,7 @@ def trouble() -> str:
         return "Citus is not set up in this database: run CREATE EXTENSION citus in it, and add the nodes."
     if int(version.split(".")[0]) < OLDEST_CITUS:
         return f"This is Citus {version}: version {OLDEST_CITUS} or later is needed."
-    cluster = nodes()
+    cluster = list_nodes()
     if not any(node.holds_shards for node in cluster):
         return "The cluster has no node that holds shards: add one with citus_add_node."
     lost = [node.name for node in cluster if not node.is_reachable]
@@ -127,12 +127,14 @@ def distribute(report: Callable[[str], None], shards: int | None = None) -> None
 
     Raises: DatabaseError.
     """
-    count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
+    count = (
+        shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
+    )
     for function in FUNCTIONS:
         if not _run_statement("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
             _run_statement("SELECT create_distributed_function(%s)", function)
     for table in DISTRIBUTED:
-        if table not in distributed():
+        if table not in list_distributed_tables():
             report(f"distribute {table} by {COLUMN} over {count} shards")
             _distribute(table, count)
     if not _run_statement("SELECT 1 FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):

@@ -40,15 +40,15 @@ def searching_with(candidate: TextEmbedder) -> Iterator[None]:
         _tried.reset(token)
 
 
-def tried_embedder() -> TextEmbedder | None:
+def get_tried_embedder() -> TextEmbedder | None:
     return _tried.get()
 
 
-def embedder() -> TextEmbedder:
+def get_embedder() -> TextEmbedder:
     """Return the site's embedder.
 
     The settings take precedence over the choice in the admin; otherwise a site keeps the embedder of its stored
-    vectors, and a new site uses :func:`new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database
+    vectors, and a new site uses :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database
     does not answer.
     """
     return _tried.get() or _site_embedder()
@@ -61,23 +61,23 @@ def _site_embedder() -> TextEmbedder:
         return built
     name, options = _stored_embedder()
     if options:
-        return chosen_embedder(options)
+        return build_chosen(options)
     stored = name.partition("/")[0]
-    return _built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else new_embedder()
+    return _built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
 
 
-def new_embedder() -> TextEmbedder:
+def get_new_embedder() -> TextEmbedder:
     """Return the embedder in the settings, or the one chosen in the admin, or the default of a new site.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 without its weights. Raises: as :func:`embedder`.
+    The default is multilingual-e5-small, or all-MiniLM-L6-v2 without its weights. Raises: as :func:`get_embedder`.
     """
     if settings.EMBEDDER:
-        return embedder()
+        return get_embedder()
     _, options = _stored_embedder()
-    return chosen_embedder(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    return build_chosen(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
-def chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
+def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
     """Return the embedder of ``Embedder.options``: a built-in one, or a LocalEmbedder with these arguments.
 
     Raises: ImproperlyConfigured.
@@ -106,18 +106,18 @@ def adopt_chosen() -> None:
     """
     _, options = _stored_embedder()
     if options and not settings.EMBEDDER:
-        chosen_embedder(options).prepare()
+        build_chosen(options).prepare()
         _site_embedder.cache_clear()
 
 
-def embedder_notice() -> str:
+def describe_embedder_choice() -> str:
     """Return a notice for administrators if the embedder is an implicit one other than multilingual-e5-small.
 
-    Raises: as :func:`embedder`.
+    Raises: as :func:`get_embedder`.
     """
-    if settings.EMBEDDER or embedder() is _built_in(MULTILINGUAL_E5) or _stored_embedder()[1]:
+    if settings.EMBEDDER or get_embedder() is _built_in(MULTILINGUAL_E5) or _stored_embedder()[1]:
         return ""
-    if embedder() is new_embedder():
+    if get_embedder() is get_new_embedder():
         return (
             f"The embedder is {MINILM}, for English: the weights of {MULTILINGUAL_E5}, for about 100 languages, come "
             "for Linux on x86-64 only. To end this notice, set EMBEDDING_MODEL=all-MiniLM-L6-v2."

@@ -13,7 +13,7 @@ from retrieval.index.chunk_writer import copy_vectors
 from retrieval.index.vector_index import build_index, drop_index
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Embedder
 from retrieval.protocols import TextEmbedder
-from retrieval.text.chunking import embedding_text
+from retrieval.text.chunking import build_embedding_text
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -25,7 +25,7 @@ BATCH = 64
 
 def reembed(report: Report) -> Embedder:
     """Encode all passages with the site's new embedder, activate it, and return its row. Raises: EmbeddingFailed."""
-    wanted = embedder_choice.new_embedder()
+    wanted = embedder_choice.get_new_embedder()
     return switch(encode_passages(wanted, report), wanted, report)
 
 
@@ -78,7 +78,7 @@ def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) ->
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
         last = batch[-1].pk
-        texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
+        texts = [build_embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
         _write(target, batch, embedder.embed_documents(texts))
         done += len(batch)
         report("passages", min(done, total), total)

@@ -81,11 +81,11 @@ def _read_states(collections: Sequence[int]) -> list[CollectionState]:
         ]
 
 
-def passages_in(collections: Sequence[int]) -> int:
+def count_passages_in(collections: Sequence[int]) -> int:
     return sum(state.chunks for state in collection_states(collections))
 
 
-def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
+def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Return the collections by text-search configuration, in alphabetical order.
 
     A collection may be in several entries.
@@ -118,17 +118,17 @@ def words_in(text: str) -> list[str]:
     return sorted({word.lower() for word in WORD.findall(text)})
 
 
-def learn(texts: Sequence[str], collections: Sequence[int]) -> None:
+def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
     """Prefetch the questions' lexemes and document frequencies into the cache, one query each.
 
     Raises: DatabaseError.
     """
     wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
-    found = lexemes_of(list(wanted), list(by_configuration(collections)))
-    frequencies_in(collections, set().union(*found.values()))
+    found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
+    read_frequencies(collections, set().union(*found.values()))
 
 
-def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
+def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the ordered lexemes of each text by (configuration, text)."""
     wanted = [(configuration, text) for configuration in configurations for text in texts]
     found = {key: lexemes for key in wanted if (lexemes := _lexemes.get(key)) is not None}
@@ -147,7 +147,7 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
     return found
 
 
-def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
+def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
     """Return (configuration, word, lexemes) of the words in order; stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -160,7 +160,7 @@ def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, 
         return [(name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall()]
 
 
-def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
+def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
     """Return each lexeme's number of passages; lexemes without a passage are left out."""
     wanted = set(lexemes)
     states = collection_states(collections)

@@ -76,7 +76,7 @@ class Chunk(models.Model):
 class Embedder(models.Model):
     """A vector space: a model, a precision and a width. Exactly one is searched at a time.
 
-    ``options`` are for an embedder chosen in the admin (``embedder_choice.chosen_embedder``).
+    ``options`` are for an embedder chosen in the admin (``embedder_choice.build_chosen``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)

@@ -6,9 +6,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.key_limits import limits_of
+from core.key_limits import get_limits
 from core.user_types import AnyUser
-from core.users import groups_of, is_active, is_superuser
+from core.users import is_active, is_superuser, list_groups
 
 
 class TextSearchConfiguration(models.TextChoices):
@@ -88,7 +88,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return within_key.filter(open_to)
 
     def _limit_to_key(self, user: AnyUser) -> CollectionQuerySet:
-        limits = limits_of(user)
+        limits = get_limits(user)
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
     def in_service(self) -> CollectionQuerySet:
@@ -98,7 +98,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
 def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
     if not is_active(user):
         return Q(pk__in=[])
-    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), role__in=roles)
+    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=list_groups(user)), role__in=roles)
     return Q(**{f"{path}pk__in": held.values("collection")})
 
 

@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 
 from core.jobs import Job
 from core.user_types import AnyUser
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
-from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
+from retrieval.models.narrowing import build_readers, is_narrowed, is_seen_by
 from retrieval.models.webhook import Webhook, announce
 
 
@@ -52,7 +52,7 @@ def upload_path(document: Document, filename: str) -> str:
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
-        return self.filter(seen_by(readers_for(user)), collection__in=Collection.objects.readable_by(user))
+        return self.filter(is_seen_by(build_readers(user)), collection__in=Collection.objects.readable_by(user))
 
     def narrowed(self) -> DocumentQuerySet:
         return self.filter(is_narrowed())
@@ -125,7 +125,7 @@ class Document(Job):
     # [kind, first names, count] of the file's content that was not read.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
-    added_by = user_key(_("added by"), blank=True, editable=False)
+    added_by = build_user_key(_("added by"), blank=True, editable=False)
     review_on = models.DateField(
         _("review date"),
         null=True,

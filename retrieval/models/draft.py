@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.jobs import Job
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.models.collection import Collection
 
 
@@ -43,11 +43,11 @@ class Draft(Job):
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.COPYING)
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
-    created_by = user_key(_("begun by"))
+    created_by = build_user_key(_("begun by"))
     # The permission to publish is for these versions of collection and working copy.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
-    published_by = user_key(_("published by"), blank=True)
+    published_by = build_user_key(_("published by"), blank=True)
     changes = models.JSONField(_("changes"), default=dict, blank=True)
     objections = models.JSONField(_("objections"), default=list, blank=True)
     override = models.TextField(_("reason to publish against objections"), blank=True)

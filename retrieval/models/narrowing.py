@@ -14,12 +14,12 @@ from django.db.models import F, Func, Q, TextField, Value
 from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
 from django.db.models.lookups import In
 
-from core.users import groups_of, is_active, is_superuser
+from core.users import is_active, is_superuser, list_groups
 from retrieval.models.collection import CURATING, Collection
 from retrieval.types import Reader
 
 
-def readers_for(user: Any) -> tuple[Reader, ...]:
+def build_readers(user: Any) -> tuple[Reader, ...]:
     """Return ``user`` as a reader of restricted documents; empty for a superuser, who sees all.
 
     Curators see all documents of a collection, because they could remove the restrictions.
@@ -32,7 +32,7 @@ def readers_for(user: Any) -> tuple[Reader, ...]:
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
         Reader(
-            groups=tuple(groups_of(user).order_by("name").values_list("name", flat=True)),
+            groups=tuple(list_groups(user).order_by("name").values_list("name", flat=True)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
     )
@@ -42,7 +42,7 @@ def is_narrowed(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
+def is_seen_by(readers: Sequence[Reader], path: str = "") -> Q:
     condition = Q()
     for reader in readers:
         seen = ~is_narrowed(path)

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.dataclass_json import to_json
-from core.users import user_key
+from core.users import build_user_key
 from retrieval.profile_settings import ProfileSettings, from_json
 
 
@@ -42,10 +42,10 @@ class SearchProfileVersion(models.Model):
     settings = models.JSONField(_("settings"))
     note = models.CharField(_("note"), max_length=500, blank=True)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = user_key(_("made by"), blank=True)
+    created_by = build_user_key(_("made by"), blank=True)
     is_published = models.BooleanField(_("in force"), default=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
-    published_by = user_key(_("published by"), blank=True)
+    published_by = build_user_key(_("published by"), blank=True)
 
     class Meta:
         ordering = ["profile", "-number"]
@@ -80,7 +80,7 @@ class Publication(models.Model):
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")
     )
     published_at = models.DateTimeField(_("published"), auto_now_add=True)
-    published_by = user_key(_("published by"), blank=True)
+    published_by = build_user_key(_("published by"), blank=True)
     objections = models.JSONField(_("objections"), default=list, blank=True)
     override = models.TextField(_("reason to publish against objections"), blank=True)
 

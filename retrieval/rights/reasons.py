@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from core.users import groups_of, is_active, is_superuser
+from core.users import is_active, is_superuser, list_groups
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
-from retrieval.models.narrowing import readers_for
+from retrieval.models.narrowing import build_readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Reason:
     remark: str = ""
 
 
-def why_collection(user: Any, collection: Collection) -> Reason:
+def explain_collection(user: Any, collection: Collection) -> Reason:
     """Return whether and why ``user`` may ask the collection."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
@@ -61,13 +61,13 @@ def _find_rule(user: Any, collection: Collection) -> str:
 def _find_grant(user: Any, collection: Collection) -> CollectionGrant | None:
     if not is_active(user):
         return None
-    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)
+    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=list_groups(user)), collection=collection)
     return held.select_related("group", "user").first()
 
 
-def why_document(user: Any, document: Document) -> Reason:
+def explain_document(user: Any, document: Document) -> Reason:
     """Return whether and why ``user`` may read the document."""
-    found = why_collection(user, document.collection)
+    found = explain_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark
     if document.status != Document.Status.READY and not document.chunk_count:
@@ -78,7 +78,7 @@ def why_document(user: Any, document: Document) -> Reason:
     named = document.metadata[key]
     listed = named if isinstance(named, list) else [named]
     names = [name for name in listed if isinstance(name, str)]
-    [reader] = readers_for(user)
+    [reader] = build_readers(user)
     if document.collection_id in reader.collections:
         rule = (
             _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection

@@ -23,7 +23,7 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.models.narrowing import build_readers, is_seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
 
 # Columns by their names in filters.
@@ -32,17 +32,17 @@ DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 Row = TypeVar("Row", bound=Model)
 
 
-def filters_for(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
+def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters for the documents that ``user`` may read, in one or all collections.
 
     Collections searched only by name, and drafts' copies, are left out unless named or without others. Raises:
     InvalidQuery for a missing or unreadable collection, without saying which.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
-    return replace(filters, readers=readers_in(filters.collections, user))
+    return replace(filters, readers=find_readers(filters.collections, user))
 
 
-def everything(collection: str = "", **wanted: object) -> SearchFilters:
+def unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters without rights, for commands. Raises: InvalidQuery."""
     return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
@@ -58,7 +58,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
-def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
+def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> str:
     """Hash the readers and the restrictions of documents; "" without ``readers``."""
     if not readers:
         return ""
@@ -73,12 +73,12 @@ def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
     return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
 
 
-def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
+def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
     """Return ``user`` as a reader, or () if no document is hidden.
 
     An empty filter keeps searches fast.
     """
-    readers = readers_for(user)
+    readers = build_readers(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
     return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
 
@@ -102,7 +102,7 @@ def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
 
 def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
-        rows = rows.filter(seen_by(filters.readers, path))
+        rows = rows.filter(is_seen_by(filters.readers, path))
     if filters.documents:
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:

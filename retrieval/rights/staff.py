@@ -7,21 +7,23 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.models.narrowing import build_readers, is_seen_by
 
 
-def seen_whole_by(user: AnyUser) -> CollectionQuerySet:
+def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
     """Return the collections without documents hidden from ``user``."""
-    hidden = Document.objects.exclude(seen_by(readers_for(user))) if readers_for(user) else Document.objects.none()
+    hidden = (
+        Document.objects.exclude(is_seen_by(build_readers(user))) if build_readers(user) else Document.objects.none()
+    )
     return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
 
 
-def source_collections(user: AnyUser) -> CollectionQuerySet:
+def list_source_collections(user: AnyUser) -> CollectionQuerySet:
     """Return the collections whose sources, with all their documents, ``user`` may see."""
-    return seen_whole_by(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
+    return list_fully_readable(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 
-def entrust(collection: Collection, user: User) -> None:
+def grant_management(collection: Collection, user: User) -> None:
     """Let ``user`` manage a new collection."""
     if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():
         CollectionGrant.objects.create(collection=collection, user=user, role=CollectionGrant.Role.MANAGER)

@@ -12,7 +12,7 @@ from django.db.models.functions import Left
 
 from core.database import fetch
 from core.exceptions import RagsiteError
-from retrieval.documents.formats import page_unit
+from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk
@@ -173,5 +173,5 @@ def _build_passage(row: Sequence[Any]) -> Passage:
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])
     values["blocks"] = from_rows(rows, start)
-    values["page_unit"] = page_unit(values["page_unit"])
+    values["page_unit"] = get_page_unit(values["page_unit"])
     return Passage(**values)

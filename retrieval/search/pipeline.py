@@ -23,30 +23,30 @@ from core.metrics import begin_at_zero
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.active_embedder import lags
+from retrieval.index.active_embedder import is_lagging
 from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import (
-    learn,
+    prefetch_terms,
     read_once,
 )
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
-from retrieval.search.profiles.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
 from retrieval.search.ranking.fusion import add_searches, boost, fuse
-from retrieval.search.ranking.plans import SearchPlan, plan_for
+from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, is_new_subject, put_own_language_first
 from retrieval.search.ranking.reranking import rerank_in_time
 from retrieval.search.ranking.retrievers import (
-    Known,
+    CandidateData,
     RetrieverResult,
-    look_up,
+    load_candidate_data,
     run_retrievers,
 )
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
 from retrieval.search.understanding.classification import classify
 from retrieval.search.understanding.corrected_spelling import correct_spelling
-from retrieval.search.understanding.joined_questions import join_questions, search_weights
+from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse
 from retrieval.text.language import identify_language
@@ -98,7 +98,7 @@ class _Search:
     query: str
     weight: float
     rankings: list[Ranking]
-    known: Known
+    known: CandidateData
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class _Found:
     strengths: Strengths | None
 
     @property
-    def known(self) -> list[Known]:
+    def known(self) -> list[CandidateData]:
         return [each.known for each in self.searches]
 
     @property
@@ -176,8 +176,8 @@ def search(
         used = NamedProfile("", used)
     tuned = _choose_settings(used.settings, method, reranker)
     understood = _understand(question, filters, tuned, history, watch)
-    plan = dense_only_unless_hybrid(
-        plan_for(
+    plan = apply_hybrid_switch(
+        build_plan(
             tuned,
             understood.classification.query_class,
             top_k=top_k,
@@ -201,7 +201,7 @@ def _understand(
     text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
     if not text:
         raise InvalidQuery(_("The question is empty."))
-    reformulation, reformulator = None, backends.reformulator()
+    reformulation, reformulator = None, backends.get_reformulator()
     joined_with: Sequence[Turn] = ()
     if tuned.reformulate:
         reformulation = Reformulation(text, changed=False, reason="", by="rules")
@@ -211,7 +211,7 @@ def _understand(
         if reformulator is None or reformulation.notice:
             joined_with = history
     try:
-        learn([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
+        prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
         # Later stages read the words themselves, and report a failure.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
@@ -242,7 +242,7 @@ def _retrieve(question: _Question, filters: SearchFilters, plan: SearchPlan, wat
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.lap("legs")
-    searches = _select_answered(question.texts, asked, look_up(asked, plan))
+    searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan))
     watch.lap("scores")
     lists = _fuse_each(searches, plan)
     strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
@@ -305,7 +305,7 @@ def _explain(
         reformulation=question.reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        is_partly_encoded=plan.weights.vector > 0 and lags(filters.collections),
+        is_partly_encoded=plan.weights.vector > 0 and is_lagging(filters.collections),
         joined_query=question.joined,
         named_collections=question.named_collections,
     )
@@ -334,14 +334,14 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
 
 
 def _select_answered(
-    texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[Known]
+    texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
     """Return the searches that at least one retriever answered, with their weights.
 
     Raises: SearchUnavailable for none.
     """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
-    weights = search_weights(texts[0])
+    weights = choose_search_weights(texts[0])
     answered = [
         _Search(text, weight, found, each)
         for text, weight, found, each in zip(texts, weights, rankings, known, strict=False)
@@ -349,7 +349,7 @@ def _select_answered(
     ]
     if not answered:
         if any(result.lost_node for results in asked for result in results):
-            raise SearchUnavailable(database.outage_message())
+            raise SearchUnavailable(database.get_outage_message())
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
@@ -433,7 +433,7 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 
 
 def _cut(
-    fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known], terms: Mapping[int, tuple[str, ...]]
+    fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
     """Return the candidates: the first ``top_k`` above the threshold are ranked, the others dropped."""
     threshold = plan.settings.score_threshold

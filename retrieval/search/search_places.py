@@ -21,7 +21,7 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 def place_to_search() -> Iterator[None]:
     """Wait for a place to search, until a timeout. Raises: SearchBusy if none becomes free in time."""
     # Running searches need the connections of waiting ones.
-    database.give_connections_back()
+    database.release_connections()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()
         raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))

@@ -24,7 +24,7 @@ from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.names import key_of, label_of
+from retrieval.tables.names import format_label, make_key
 from retrieval.tables.results import ShownTable, TableDocument
 from retrieval.tables.table_reading import show_cell
 
@@ -80,7 +80,7 @@ def nearness_in(table: KnownTable) -> Nearness:
 
 
 def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
-    names = [label_of(table.columns[column].name) for column in columns]
+    names = [format_label(table.columns[column].name) for column in columns]
     try:
         asked = encode_query(text)
         return [float(vector @ asked) for vector in encode_names(names)]
@@ -102,8 +102,8 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
     rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
-    columns = tuple(label_of(known.columns[column].name) for column in shown)
-    sorted_by = label_of(known.columns[choice.order].name) if choice.order is not None else ""
+    columns = tuple(format_label(known.columns[column].name) for column in shown)
+    sorted_by = format_label(known.columns[choice.order].name) if choice.order is not None else ""
     conditions = tuple(
         describe(each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched]))
         for each in choice.conditions
@@ -126,7 +126,7 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
 
 
 def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
-    return condition.operator == "is" and any(key_of(cell) not in condition.values for cell in cells)
+    return condition.operator == "is" and any(make_key(cell) not in condition.values for cell in cells)
 
 
 def _shorten(cell: str) -> str:

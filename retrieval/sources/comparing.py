@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from core.exceptions import LeaseLost, RagsiteError
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import SourceItem, SourceRun
@@ -352,7 +352,7 @@ class Comparison:
                 self._remove(item)
 
     def _remove(self, item: SourceItem) -> None:
-        with changing(self._source.collection_id):
+        with lock_for_change(self._source.collection_id):
             self._run.lock()
             for document in self._source.own_documents.filter(source=item.name):
                 document.delete()

@@ -35,7 +35,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import codec_of, encoding_of_xml
+from retrieval.text.encodings import encoding_of_xml, find_codec
 
 
 def parse_xml(data: bytes) -> etree._Element:
@@ -50,12 +50,12 @@ def parse_xml(data: bytes) -> etree._Element:
         raise ValueError(str(error)) from error
 
 
-def children(element: etree._Element, name: str) -> list[etree._Element]:
+def find_children(element: etree._Element, name: str) -> list[etree._Element]:
     """Return all descendants with this name, in any namespace."""
     return list(element.iterfind(f".//{{*}}{name}"))
 
 
-def text_of(element: etree._Element, name: str) -> str:
+def read_text(element: etree._Element, name: str) -> str:
     """Return the text of the first descendant with this name, in any namespace; empty if none."""
     return (element.findtext(f".//{{*}}{name}") or "").strip()
 
@@ -143,7 +143,7 @@ class Response:
         """The name in Content-Disposition (RFC 6266), without folders; may be empty."""
         said = self.headers.get("content-disposition", "")
         if extended := _EXTENDED_NAME.search(said):
-            name = unquote(extended[2], codec_of(extended[1]) or "utf-8", "replace")
+            name = unquote(extended[2], find_codec(extended[1]) or "utf-8", "replace")
         else:
             found = _NAME.search(said)
             name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
@@ -155,7 +155,7 @@ class Response:
     @property
     def text_body(self) -> bytes:
         """The body; text is in UTF-8 with a mark, because its encoding is only in the headers."""
-        codec, head = codec_of(self.charset), self.body[:1024].lower()
+        codec, head = find_codec(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
         if not is_text or not codec or is_told or head.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE)):
@@ -231,7 +231,7 @@ class Client:
                 target = response.headers.get("location", "")
                 if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
                     return response
-                url = join(response.url, target)
+                url = join_address(response.url, target)
         raise ItemFailed(_t("%s redirects too many times.") % url)
 
     def _send(
@@ -289,10 +289,10 @@ class HttpConnector(Connector):
         self._client.__exit__(*error)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        return as_fetched(self._client.get(item.url, headers=validators), item.name)
+        return read_fetched(self._client.get(item.url, headers=validators), item.name)
 
 
-def as_fetched(response: Response, name: str) -> Fetched | None:
+def read_fetched(response: Response, name: str) -> Fetched | None:
     """Return the item; None if unchanged. Raises the errors of :func:`check_item`."""
     check_item(response, name)
     if response.is_unchanged:
@@ -336,7 +336,7 @@ def check_progress(seen: set[str], keys: Collection[str]) -> None:
     seen.update(keys)
 
 
-def join(base: str, link: str) -> str:
+def join_address(base: str, link: str) -> str:
     """Return the absolute address of a link. Raises: ItemFailed if it is not an address."""
     try:
         return str(httpx2.URL(base).join(link))

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, SecretUnreadable, decrypt
-from retrieval.documents.drafts.editing import changing
+from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.network import resolve
@@ -174,7 +174,7 @@ def save_source(source: Source) -> None:
         source.save()
         if is_new or before == source.metadata:
             return
-        with changing(source.collection_id), connection.cursor() as cursor:
+        with lock_for_change(source.collection_id), connection.cursor() as cursor:
             cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
 
 

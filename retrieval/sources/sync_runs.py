@@ -16,7 +16,7 @@ from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
-from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
 from retrieval.models import Source, SourceRun
 from retrieval.sources.comparing import Comparison, TimeIsUp
 from retrieval.sources.kinds import KINDS
@@ -170,7 +170,7 @@ def delete(source: Source, *, with_documents: bool) -> int:
     with transaction.atomic():
         stop(source)
         if with_documents:
-            with changing(source.collection_id):
+            with lock_for_change(source.collection_id):
                 for document in source.own_documents:
                     document.delete()
                     removed += 1

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _t
 
-from retrieval.documents.submission import Submission, name_for_people, submit_upload
+from retrieval.documents.submission import Submission, describe_document, submit_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
 from retrieval.sources.kinds.website import name_and_type, name_of, normalise
@@ -58,7 +58,7 @@ def submit_page(
     if known is not None:
         same = known.filter(collection=collection, url=url).exclude(source=source).order_by("pk").first()
         if same is not None:
-            names = {"address": url, "name": name_for_people(same)}
+            names = {"address": url, "name": describe_document(same)}
             raise DocumentRejected(_t("%(address)s is already in the collection, as %(name)s.") % names)
     upload = SimpleUploadedFile(source.rpartition("/")[2], response.text_body, media_type)
     return submit_upload(collection, upload, source=source, url=url, known=known, **options)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
-from retrieval.tables.names import YEAR, fold, key_of
+from retrieval.tables.names import YEAR, fold, make_key
 from retrieval.tables.table_reading import CellValue, Column, read_boolean, read_quantity
 
 _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
@@ -30,7 +30,7 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
         return []
     if not sign:
         return [Condition(at, "contains", (fold(words.strip()),), words.strip())]
-    return [Condition(at, "is", tuple(key_of(each) for each in words.split("|")), words.strip(), sign == "!=")]
+    return [Condition(at, "is", tuple(make_key(each) for each in words.split("|")), words.strip(), sign == "!=")]
 
 
 def write_filter(condition: Condition, column: Column) -> str:

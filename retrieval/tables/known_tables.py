@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, key_of, singular, squeeze, tokenize, words_of_name
+from retrieval.tables.names import YEAR, make_key, singular, split_name, squeeze, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def keys_of_cell(text: str) -> frozenset[str]:
     """Return the keys of a cell: its text, the text without notes in brackets, and listed items."""
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
-    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
+    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
 
 
 def _format_plain(value: CellValue) -> str:
@@ -194,7 +194,7 @@ class KnownTable:
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
-        words = words_of_name(_NOTE.sub("", column.name))
+        words = split_name(_NOTE.sub("", column.name))
         if len(words) > 1 and words[-1] == column.unit:
             words = words[:-1]
         return [name_word(word) for word in words if word not in JOINING]

@@ -11,7 +11,7 @@ from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, phrases_for
-from retrieval.tables.names import YEAR, QuestionToken, key_of, singular, tokenize
+from retrieval.tables.names import YEAR, QuestionToken, make_key, singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
@@ -126,8 +126,8 @@ class _Linker:
 
     @functools.cached_property
     def _joints(self) -> frozenset[int]:
-        columns = {key_of(column.name) for column in self.table.columns}
-        names = (name for name in _JOINED_NAME.finditer(self.question) if key_of(name.group()) not in columns)
+        columns = {make_key(column.name) for column in self.table.columns}
+        names = (name for name in _JOINED_NAME.finditer(self.question) if make_key(name.group()) not in columns)
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
@@ -167,7 +167,7 @@ class _Linker:
         return not all(word.isdigit() for word in words) and self.table.caption_words.issuperset(words)
 
     def _key(self, span: Sequence[QuestionToken]) -> str:
-        return key_of(self.question[span[0].start : span[-1].end])
+        return make_key(self.question[span[0].start : span[-1].end])
 
     def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
         if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):

@@ -63,7 +63,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 
 @functools.lru_cache(maxsize=20_000)
-def key_of(text: str) -> str:
+def make_key(text: str) -> str:
     """Return a key that spellings share: MX-9920-W and mx 9920 w."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
@@ -74,13 +74,13 @@ def tokenize(question: str) -> list[QuestionToken]:
 
 
 @functools.lru_cache(maxsize=5_000)
-def words_of_name(name: str) -> tuple[str, ...]:
+def split_name(name: str) -> tuple[str, ...]:
     return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
 
 
-def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
+def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
     words = [token.norm for token in tokenize(caption)]
-    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in words_of_name(name))])))
+    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in split_name(name))])))
 
 
 def show_name(name: str) -> str:
@@ -88,14 +88,14 @@ def show_name(name: str) -> str:
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
-    words = list(words_of_name(name))
+    words = list(split_name(name))
     if len(words) > 1 and words[-1] in _UNITS_LAST:
         words = words[:-1]
     return " ".join(words) or name
 
 
-def label_of(name: str) -> str:
+def format_label(name: str) -> str:
     """Return a column's name with its unit: "weight (g)" for ``weight_g``."""
-    shown, words = show_name(name), words_of_name(name)
+    shown, words = show_name(name), split_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown

@@ -18,7 +18,7 @@ from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import restrict
 from retrieval.tables.known_tables import KnownRow, KnownTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
-from retrieval.tables.names import QuestionToken, singular, terms_of, tokenize
+from retrieval.tables.names import QuestionToken, list_terms, singular, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
 from retrieval.types import Passage, SearchFilters
 
@@ -140,7 +140,7 @@ def name_tables(
             each.document_id == table.document_id and each.start < table.end and each.end > table.start
             for each in passages
         )
-        if is_found or not asked.isdisjoint(terms_of(table.caption, columns)):
+        if is_found or not asked.isdisjoint(list_terms(table.caption, columns)):
             named.append((table.caption, columns))
     return named[:most]
 

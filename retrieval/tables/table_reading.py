@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.names import squeeze, words_of_name
-from retrieval.text.chunking import below_title
+from retrieval.tables.names import split_name, squeeze
+from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import (
     ExtractedText,
     Section,
@@ -181,7 +181,7 @@ def _find_unit(name: str) -> str:
     for symbol, unit in _SYMBOLS.items():
         if symbol in name:
             return unit
-    last = words_of_name(name)[1:][-1:]
+    last = split_name(name)[1:][-1:]
     return "%" if "%" in name else last[0] if last and last[0] in UNIT_WORDS else ""
 
 
@@ -239,7 +239,7 @@ def read_tables(extracted: ExtractedText) -> list[ReadTable]:
 def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
     """Return the title and the headings above ``offset``, outermost first."""
     headings = tuple(section.title for section in sections_above(sections, offset))
-    return CAPTION_SEPARATOR.join([title, *below_title(title, headings)])
+    return CAPTION_SEPARATOR.join([title, *drop_repeated_title(title, headings)])
 
 
 def find_pipe_tables(text: str) -> Iterator[TableGrid]:

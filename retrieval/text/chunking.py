@@ -20,12 +20,12 @@ from retrieval.text.sentences import Break, split_sentences
 _WORDS = re.compile(r"[^\W_]+")
 
 
-def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
+def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
     """Return the titles of the (start, level, title) sections around a character, outermost first."""
     return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
 
 
-def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
+def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the headings without a first one equal to the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
@@ -192,7 +192,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     return [TextChunk(start, end, path, extracted.page_at(start), text[start:end]) for start, end, path in stretches]
 
 
-def heading_context(title: str, heading_path: Sequence[str]) -> str:
+def build_heading_context(title: str, heading_path: Sequence[str]) -> str:
     """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
 
     A long path loses its inner parts first.
@@ -209,8 +209,8 @@ def heading_context(title: str, heading_path: Sequence[str]) -> str:
     return _SEPARATOR.join(parts)
 
 
-def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
-    context = heading_context(title, heading_path)
+def build_embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
+    context = build_heading_context(title, heading_path)
     return f"{context}\n{text}" if context else text
 
 
@@ -228,7 +228,7 @@ def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
 class _Budgets(dict[tuple[str, ...], int]):
     def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
         known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
-        costs = cost_of([heading_context(title, path) for path in known_paths])
+        costs = cost_of([build_heading_context(title, path) for path in known_paths])
         floor = max(1, budget // 4)
         super().__init__((path, max(budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
         self.budget = budget

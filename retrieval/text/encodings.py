@@ -14,7 +14,7 @@ _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
-def codec_of(label: str) -> str:
+def find_codec(label: str) -> str:
     """Return the Python codec for a label of the WHATWG Encoding Standard; empty if unknown.
 
     Other Python codecs fail on ordinary text or take quadratic time (punycode).
@@ -32,7 +32,7 @@ def label_in_xml(data: bytes) -> str:
 def encoding_of_xml(data: bytes) -> str | None:
     """Return UTF-8 if the XML declares an unknown encoding; None if a parser can use the declaration."""
     label = label_in_xml(data)
-    return "utf-8" if label and not codec_of(label) else None
+    return "utf-8" if label and not find_codec(label) else None
 
 
 def with_known_encodings(header: str) -> str:
@@ -46,4 +46,4 @@ def with_known_encodings(header: str) -> str:
     except UnicodeDecodeError:
         header = raw.decode("cp1252", "replace")
     header = _TOUCHING.sub("?= =?", header)
-    return _IN_HEADER.sub(lambda found: found[1] + (codec_of(found[2]) or "unknown-8bit"), header)
+    return _IN_HEADER.sub(lambda found: found[1] + (find_codec(found[2]) or "unknown-8bit"), header)

@@ -160,7 +160,7 @@ def match_rule(sentence: str) -> str:
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 
-def without_instructions(text: str, replacement: str) -> str:
+def remove_instructions(text: str, replacement: str) -> str:
     kept = []
     begin = 0
     for found in find_instructions(text):

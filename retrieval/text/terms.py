@@ -66,13 +66,13 @@ def expand_identifiers(text: str) -> str:
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
 
 
-def document_terms(text: str) -> str:
+def make_document_terms(text: str) -> str:
     """Return the expanded text, then its codes with blanks as one word: ``ISO9001`` finds ``ISO 9001``."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
-def spellings(phrase: str) -> list[str]:
+def list_spellings(phrase: str) -> list[str]:
     """Return the ways in which documents may write a phrase; its own comes first.
 
     ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone.
@@ -86,7 +86,7 @@ def spellings(phrase: str) -> list[str]:
     return list(dict.fromkeys(" ".join(way.split()) for way in ways))
 
 
-def identifiers(text: str) -> Iterator[tuple[str, str]]:
+def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
     """Yield each word with a digit: as one word in lower case, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()

@@ -18,7 +18,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from retrieval.documents.extraction.markdown import parse_front_matter
-from retrieval.documents.formats import View, view_of
+from retrieval.documents.formats import View, get_view
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow
 from retrieval.text.extracted import sections_above
@@ -48,7 +48,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
-    view = view_of(document.media_type)
+    view = get_view(document.media_type)
     sections = [Heading(start, level, title) for start, level, title in served.sections]
     context: dict[str, Any] = {
         "has_text": True,

@@ -25,9 +25,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from core.database import give_connections_back
+from core.database import release_connections
 from retrieval.documents.deletion import page_pictures
-from retrieval.documents.formats import View, view_of
+from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.viewer import pdf_pages
@@ -149,14 +149,14 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     if refusal := _refuse_anonymous(request):
         return refusal
     found = _get_document(request, document_id)
-    if view_of(found.media_type) is not View.PRINTED:
+    if get_view(found.media_type) is not View.PRINTED:
         raise Http404
     try:
         data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
         if data is None:
             source = file_of(found)
             # Other requests need the connections of waiting ones.
-            give_connections_back()
+            release_connections()
             data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
         # A user who loses the right to read sees the picture for at most an hour.

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from retrieval.models import DocumentText, Table
 from retrieval.tables.filters import filter_rows, parse_filter, sort_rows
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.names import label_of
+from retrieval.tables.names import format_label
 from retrieval.tables.stored_tables import load_known
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, show_cell
 
@@ -44,7 +44,7 @@ def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
         try:
             conditions += parse_filter(typed[f"c{at}"], at, column)
         except ValueError:
-            unread.append(label_of(column.name))
+            unread.append(format_label(column.name))
     order, descending = _read_order(query.get("sort", ""), len(known.columns))
     rows = filter_rows(known, conditions, order)
     if order is not None:
@@ -94,7 +94,7 @@ def _build_heading(
     is_sorted = at == order
     hints = {"number": ">= 5", "boolean": _("yes"), "date": ">= 2020"}
     return ColumnHead(
-        label_of(column.name),
+        format_label(column.name),
         f"c{at}",
         filters.get(f"c{at}", ""),
         hints.get(column.kind, _("contains")),

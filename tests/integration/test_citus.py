@@ -20,10 +20,10 @@ from retrieval.documents.reconciliation import check
 from retrieval.exceptions import SearchUnavailable
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.distribution import count_vector_indexes, nodes
+from retrieval.index.distribution import count_vector_indexes, list_nodes
 from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
@@ -41,7 +41,7 @@ def hits():
     """Return the hits of each question: ids, ranks, and scores of both retrievers."""
     found = []
     for question in QUESTIONS:
-        result = search(question, everything())
+        result = search(question, unrestricted_filters())
         assert not result.trace.degraded
         rows = [(result.trace.query,)]
         rows += [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
@@ -117,7 +117,7 @@ def test_distributed_it_finds_the_same(on_one_server):
             cursor.execute(
                 f"EXPLAIN SELECT chunk_id FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk} "
                 f"ORDER BY {indexed_distance(embedder)} LIMIT 5",
-                [HalfVector(embedder_choice.embedder().embed_query("pump")).to_text()],
+                [HalfVector(embedder_choice.get_embedder().embed_query("pump")).to_text()],
             )
             plan = "\n".join(line for (line,) in cursor.fetchall())
     assert f"Index Scan using {index_name(embedder)}_" in plan
@@ -189,7 +189,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     cluster.stop(port)
     try:
         with pytest.raises(SearchUnavailable, match=AWAY):
-            search(QUESTIONS[0], everything())
+            search(QUESTIONS[0], unrestricted_filters())
         response = client.post("/api/v1/search/", {"query": QUESTIONS[0]}, content_type="application/json")
         assert (response.status_code, response.json()["detail"][: len(AWAY)]) == (503, AWAY)
         response = client.post("/api/v1/ask/", {"question": QUESTIONS[0]}, content_type="application/json")
@@ -210,12 +210,12 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
         assert "when all of the database answers" in waiting.error
     finally:
         cluster.start(port)
-    assert all(node.is_reachable for node in nodes())
+    assert all(node.is_reachable for node in list_nodes())
     assert hits() == on_one_server
     assert client.get(f"/documents/{lost}/").status_code == 200
     Document.objects.filter(pk=waiting.pk).update(retry_at=None)
     ingestion.ingest(waiting.pk)
-    assert search("quokka", everything()).hits[0].passage.document_id == waiting.pk
+    assert search("quokka", unrestricted_filters()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
     assert check() == []
     assert hits() == on_one_server

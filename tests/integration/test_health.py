@@ -85,7 +85,7 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
         def embed_query(self, text):
             raise EmbeddingFailed("the key sk-123 was refused")
 
-    monkeypatch.setattr(embedder_choice, "embedder", lambda: Broken())
+    monkeypatch.setattr(embedder_choice, "get_embedder", lambda: Broken())
     response = client.get("/readyz")
     assert response.status_code == 200
     assert response.json()["degraded"] == ["embedder"]
@@ -300,7 +300,7 @@ def test_maintenance_that_no_worker_does_is_named(client, queue):
 
 
 def test_a_disk_that_fills_degrades(client, settings):
-    (room, *_) = disk.rooms()
+    (room, *_) = disk.list_free_space()
     assert client.get("/readyz").json()["checks"]["disk"]["state"] == "ok"
     settings.DISK_RESERVE_BYTES = room.free_bytes * 2 // 3
     assert "nearly full" in client.get("/readyz").json()["checks"]["disk"]["detail"]

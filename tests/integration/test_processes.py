@@ -104,8 +104,8 @@ def test_children_do_not_outlive_a_killed_parent(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
 def test_a_higher_score_stays():
     def go():
-        machine.go_before_others(900)
-        machine.go_before_others(500)
+        machine.raise_oom_score(900)
+        machine.raise_oom_score(500)
         os._exit(score(os.getpid()) != 900)
 
     child = multiprocessing.get_context("fork").Process(target=go)

@@ -4,11 +4,11 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.urls import reverse
 
-from chat.conversations.rights import why_answer
+from chat.conversations.rights import explain_answer
 from chat.models import Answer, Conversation
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Collection, CollectionGrant, Draft, Visibility
-from retrieval.rights.reasons import why_collection, why_document
+from retrieval.rights.reasons import explain_collection, explain_document
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def test_of_a_collection(visibility, people):
     collection = Collection.objects.create(slug="c", name="Care home", visibility=visibility)
     if visibility == Visibility.GRANTED:
         CollectionGrant.objects.create(collection=collection, group=Group.objects.get(name="care"))
-    reasons = {name: why_collection(person, collection) for name, person in people.items()}
+    reasons = {name: explain_collection(person, collection) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == SEEN[visibility]
     assert reasons["boss"].rule == "Superusers read everything."
     if visibility == Visibility.GRANTED:
@@ -69,7 +69,7 @@ def test_of_a_document(narrowed, seen, said, people, collection, ingest):
     document = ingest(collection, "leave.md", "There are 25 days of leave.")
     document.metadata = {} if narrowed is None else {"groups": narrowed}
     document.save()
-    reasons = {name: why_document(person, document) for name, person in people.items()}
+    reasons = {name: explain_document(person, document) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == seen
     for name, sentence in said.items():
         assert sentence in reasons[name].rule
@@ -78,7 +78,7 @@ def test_of_a_document(narrowed, seen, said, people, collection, ingest):
 def test_of_a_working_copy(people, collection):
     copy = Collection.objects.create(slug="copy", name="Copy")
     Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
-    reasons = {name: why_collection(person, copy) for name, person in people.items()}
+    reasons = {name: explain_collection(person, copy) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == "staff curator boss"
     assert "change the documents of Library" in reasons["reader"].rule
 
@@ -89,17 +89,17 @@ def test_of_an_answer(people, collection, ingest):
         conversation=Conversation.objects.create(owner=people["nurse"]), question="How many days?", status="completed",
         source_documents=[document.pk], source_collections=[collection.pk],
     )  # fmt: skip
-    assert why_answer(people["nurse"], answer).is_seen
-    assert "may not view the answers of others" in why_answer(people["reader"], answer).rule
-    assert why_answer(people["curator"], answer).is_seen
+    assert explain_answer(people["nurse"], answer).is_seen
+    assert "may not view the answers of others" in explain_answer(people["reader"], answer).rule
+    assert explain_answer(people["curator"], answer).is_seen
     document.metadata = {"groups": ["law"]}
     document.save()
-    reason = why_answer(people["nurse"], answer)
+    reason = explain_answer(people["nurse"], answer)
     assert not reason.is_seen
     assert "It rests on “" in reason.rule
     assert "the groups law" in reason.rule
     document.delete()
-    assert why_answer(people["nurse"], answer).is_seen
+    assert explain_answer(people["nurse"], answer).is_seen
 
 
 def test_the_page(people, collection, client):

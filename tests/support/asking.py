@@ -8,7 +8,7 @@ from django.test import Client
 
 from chat.answering.checking.citations import find_markers
 from chat.conversations import rights
-from chat.conversations.history import fill_in_behind
+from chat.conversations.history import store_sources_behind
 from chat.models import Answer, Citation
 from chat.streaming import asking, streams
 from chat.types import AnswerToken
@@ -70,7 +70,7 @@ def saved_answer(conversation, question, *documents, **values):
     ]  # fmt: skip
     known = {"text": "It weighs 3450 grams [1].", "status": Answer.Status.COMPLETED, "sources": sources}
     answer = Answer.objects.create(conversation=conversation, question=question, **known | values)
-    fill_in_behind(answer)
+    store_sources_behind(answer)
     answer.source_collections = values.get("source_collections", answer.source_collections)
     answer.save()
     at = max(0, answer.text.find("[1]"))

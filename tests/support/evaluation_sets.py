@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet
 from evaluation.runs import queue, run_execution
-from evaluation.sets.building import expect
+from evaluation.sets.building import add_expected_passage
 from retrieval.models import Chunk, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles import profiles
@@ -46,7 +46,7 @@ def set_of(collection, slug="library", questions=QUESTIONS):
     evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
     for text, source in questions.items():
         question = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text)
-        expect(question, Chunk.objects.get(document__source=source, collection=collection))
+        add_expected_passage(question, Chunk.objects.get(document__source=source, collection=collection))
     return evaluation_set
 
 

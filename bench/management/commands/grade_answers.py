@@ -12,7 +12,7 @@ from bench.answers.askers import OwnCodeAsker, SiteAsker
 from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
-from chat.answering.writers import generator
+from chat.answering.writers import find_generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
@@ -51,7 +51,7 @@ class Command(MeasuringCommand, PreparedCommand):
         asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
         if not asked:
             raise EvaluationError(f"{options['file']} asks nothing of the corpus {options['corpus']!r}.")
-        if options["model"] and generator() is None:
+        if options["model"] and find_generator() is None:
             raise EvaluationError("No language model is configured: set LOCAL_MODEL, or OPENAI_BASE_URL.")
         with ExitStack() as stack:
             save = stack.enter_context(options["save"].open("w", encoding="utf-8")) if options["save"] else None

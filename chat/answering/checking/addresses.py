@@ -21,7 +21,7 @@ _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
-def canonical(address: str) -> str:
+def normalize_address(address: str) -> str:
     """Return the address in canonical form; empty if it must not be followed.
 
     Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
@@ -69,8 +69,8 @@ def without_closing(address: str) -> str:
     return address
 
 
-def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
+def find_known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
     blocks = [source.block for source in sources]
-    texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
-    documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)
+    texts = (normalize_address(address) for block in blocks for address in find_addresses(block.content))
+    documents = (normalize_address(passage.document_url) for block in blocks for passage in block.passages)
     return frozenset({*texts, *documents} - {""})

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from chat.answering.checking.addresses import known_addresses
+from chat.answering.checking.addresses import find_known_addresses
 from chat.answering.checking.attribution import Attributor
 from chat.answering.checking.citation_forms import Reference, find_references
 from chat.answering.checking.citations import (
@@ -21,7 +21,7 @@ from chat.answering.checking.citations import (
     QUOTED_NUMBERS,
     Group,
     Marker,
-    cited_sentences,
+    find_cited_sentences,
     find_code,
     find_undecided,
 )
@@ -121,7 +121,7 @@ class AnswerStream:
 
     def _admit_words(self, sources: Sequence[ContextSource]) -> None:
         contents = [source.block.content for source in sources]
-        self._addresses |= known_addresses(sources)
+        self._addresses |= find_known_addresses(sources)
         self._tags |= find_tags(contents)
         self._known += "\n".join(["", *contents])
         self._known_letters = _keep_letters(self._known)
@@ -228,7 +228,7 @@ class AnswerStream:
         groups = [Group(each.start, each.end, each.numbers) for each in inside]
         cited: set[Reference] = set()
         blocks = [code for code in find_code(part) if code.fence]
-        for sentence in cited_sentences(part, groups):
+        for sentence in find_cited_sentences(part, groups):
             bare = _cut_out(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
                 self._stop(max(self._shown, base + sentence.start))
@@ -360,7 +360,7 @@ def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
-    sentences = cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
+    sentences = find_cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
         if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):

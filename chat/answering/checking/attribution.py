@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.support import THRESHOLD, SupportScorer, declines, extract_assertion
-from chat.answering.checking.verification import evidence_of, is_foreign
-from chat.answering.checking.words import numbers_asserted, stems
+from chat.answering.checking.verification import build_evidence, is_foreign
+from chat.answering.checking.words import find_stems, read_asserted_numbers
 from core.exceptions import RagsiteError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Attributor:
         known = {source.marker for source in self._sources}
         self._sources += [source for source in sources if source.marker not in known]
         self._sources.sort(key=lambda source: (source.marker not in self._prompted, source.marker))
-        self._passages = [evidence_of(source) for source in self._sources]
+        self._passages = [build_evidence(source) for source in self._sources]
         self._scorer = SupportScorer(self._passages)
         self.markers = [source.marker for source in self._sources]
 
@@ -84,12 +84,12 @@ class Attributor:
 
     def _find_holder(self, sentence: str) -> tuple[int, ...]:
         """Return the first source with all words of a text too short to check, such as a name."""
-        words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(stems(sentence))
-        holders = [passage.marker for passage in self._passages if words and words <= set(stems(passage.text))]
+        words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
+        holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])
 
     def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
-        numbers = numbers_asserted(sentence)
+        numbers = read_asserted_numbers(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]
         if not pieces:

@@ -56,10 +56,10 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    return without(text, [(code.start, code.end) for code in find_code(text)])
+    return blank_spans(text, [(code.start, code.end) for code in find_code(text)])
 
 
-def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the text with spaces for the ordered spans; line ends stay."""
     pieces = []
     position = 0
@@ -96,14 +96,14 @@ _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
-def quoted(text: str) -> str:
+def escape_markers(text: str) -> str:
     """Return a document's text, of the same length, without markers."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def quote_for_answer(text: str) -> str:
     def rewrite(match: re.Match[str]) -> str:
-        return match.group() if 0 in _read_numbers(match.group()) else quoted(match.group())
+        return match.group() if 0 in _read_numbers(match.group()) else escape_markers(match.group())
 
     return _rewrite_outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
@@ -148,7 +148,7 @@ def find_markers(text: str) -> list[Marker]:
     return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
 
 
-def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
+def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
     """Yield each marker of an answer with the sentence, or part of it, that ends there.
 
     A marker behind another, or in its own paragraph, supports the text before it.
@@ -201,16 +201,16 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
     return groups
 
 
-def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
+def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
     """Return the answer's sentences, list items and table rows in order.
 
     Headings, heads of tables and fenced code are left out: words do not show whether code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
-    prose = without(text, blocks)
+    prose = blank_spans(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda match: blank(match.group()), prose)
-    prose = without(prose, [(group.start, group.end) for group in groups])
+    prose = blank_spans(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
     for piece_start, piece_end in _split_pieces(text):
         sentences = [

@@ -16,7 +16,13 @@ import html
 import re
 from collections.abc import Collection, Set
 
-from chat.answering.checking.addresses import ENDS_ADDRESS, LONGEST_ADDRESS, canonical, find_addresses, without_closing
+from chat.answering.checking.addresses import (
+    ENDS_ADDRESS,
+    LONGEST_ADDRESS,
+    find_addresses,
+    normalize_address,
+    without_closing,
+)
 from chat.answering.checking.edits import Edit
 
 _TRIGGER = re.compile(r"[&:@.(<]")
@@ -102,7 +108,10 @@ def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[
 
 
 def _leads_away(target: str, known: Set[str]) -> bool:
-    return bool(_LEADS_AWAY.search(_BLANK.sub("", target[:LONGEST_ADDRESS]).strip())) and canonical(target) not in known
+    return (
+        bool(_LEADS_AWAY.search(_BLANK.sub("", target[:LONGEST_ADDRESS]).strip()))
+        and normalize_address(target) not in known
+    )
 
 
 def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
@@ -112,7 +121,7 @@ def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
         begin = 1 + max(text.rfind(blank, max(0, at - LONGEST_ADDRESS), at) for blank in " \t\n")
         word = html.unescape(text[begin : begin + LONGEST_ADDRESS].split(maxsplit=1)[0])
         addresses = find_addresses(word)
-        if _NAMES_SCHEME.search(word) or any(canonical(address) not in known for address in addresses):
+        if _NAMES_SCHEME.search(word) or any(normalize_address(address) not in known for address in addresses):
             return "& ", at + 1
     return "&", at + 1
 
@@ -146,13 +155,13 @@ def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -
     whole = without_closing(word + text[at:end])
     stop = max(begin, at + len(whole) - len(word))
     addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
-    is_known = any(canonical(address) in known for address in addresses)
+    is_known = any(normalize_address(address) in known for address in addresses)
     return text[at:stop] if is_known else _break(text[at:stop]), stop
 
 
 def _judge_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     name, domain = _NAME_BEFORE.search(before), _DOMAIN.match(text, at)
-    is_foreign = name and domain and canonical(f"mailto:{name.group()}{domain.group()}") not in known
+    is_foreign = name and domain and normalize_address(f"mailto:{name.group()}{domain.group()}") not in known
     return "[@]" if is_foreign else "@", at + 1
 
 
@@ -161,7 +170,7 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
     tag = _LEADING_TAG.match(text, at) or link
     if tag is None:
         return "<", at + 1
-    if canonical(tag.group()[1:-1]) in known or tag.group() in tags:
+    if normalize_address(tag.group()[1:-1]) in known or tag.group() in tags:
         return tag.group(), tag.end()
     leads_away = link or _TAG_LEADS_AWAY.search(_BLANK.sub("", tag.group()))
     return "< " if leads_away else "<", at + 1

@@ -15,12 +15,12 @@ from operator import mul
 from chat.answering.checking.words import (
     StemmedWord,
     contradicts,
-    numbers_asserted,
-    numbers_held,
+    find_stems,
     pairs,
+    read_asserted_numbers,
+    read_numbers,
     split_words,
     stem_weight,
-    stems,
     stems_in_order,
 )
 from retrieval.text.sentences import split_sentences
@@ -88,7 +88,7 @@ mentioned mention stated states however additionally therefore thus hence overal
 moreover another note step steps additional include includes including various example typically
 bron bronnen volgens antwoord vraag echter daarnaast daarom dus bovendien samengevat stap stappen voorbeeld
 """
-_JOINING = frozenset(stems(_JOINING_WORDS))
+_JOINING = frozenset(find_stems(_JOINING_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def extract_assertion(sentence: str) -> Assertion | None:
     text = _blank(mark) + sentence[mark.end() :] if mark else sentence
     text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _CITED.sub(_blank, text)))
     words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
-    numbers = numbers_asserted(text)
+    numbers = read_asserted_numbers(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
     return Assertion(text, words, tuple(_find_names(text, words)), numbers) if words else None
@@ -192,7 +192,7 @@ class EvidencePassage:
     @cached_property
     def numbers(self) -> frozenset[str]:
         texts = (f"{sentence.context} {sentence.text}" for sentence in self.sentences)
-        return numbers_held(self.title).union(*map(numbers_held, texts))
+        return read_numbers(self.title).union(*map(read_numbers, texts))
 
     def holds_verbatim(self, words: str) -> bool:
         """Return whether the text contains the whole words; white space is ignored."""
@@ -357,7 +357,7 @@ def estimate_support(
     return support, (*reasons, *([SupportReason.WORDS] if by_words < THRESHOLD else []))
 
 
-def groundedness(supports: Iterable[float]) -> float:
+def estimate_groundedness(supports: Iterable[float]) -> float:
     """Return the probability that every sentence is supported: the product; 1 without sentences.
 
     The mean orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).

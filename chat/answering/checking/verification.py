@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from chat.answering.checking.citations import (
     CitedSentence,
     Marker,
-    cited_sentences,
-    cited_words,
+    blank_spans,
+    escape_markers,
+    find_cited_sentences,
     find_markers,
     group_markers,
-    quoted,
-    without,
+    iterate_cited_words,
 )
 from chat.answering.checking.support import (
     EvidencePassage,
@@ -21,7 +21,7 @@ from chat.answering.checking.support import (
     SentenceSupport,
     SupportScorer,
 )
-from chat.answering.units import quotable_units
+from chat.answering.units import find_quotable_units
 from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
 from core.tracing import span
 from retrieval.text.language import detect_language
@@ -40,17 +40,17 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
-    scorer = SupportScorer([evidence_of(source) for source in sources])
-    plain = without(text, [(marker.start, marker.end) for marker in markers])
+    scorer = SupportScorer([build_evidence(source) for source in sources])
+    plain = blank_spans(text, [(marker.start, marker.end) for marker in markers])
     return Verified(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
-            for marker, words in cited_words(text, markers)
+            for marker, words in iterate_cited_words(text, markers)
             if marker.number in by_marker
         ),
         tuple(
             _build_statement(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
-            for each in cited_sentences(text, group_markers(markers))
+            for each in find_cited_sentences(text, group_markers(markers))
         ),
     )
 
@@ -67,7 +67,9 @@ def _cite(
         support = scorer.score(words, (marker.number,))
         value = _round_support(support, is_comparable)
         closest = (
-            support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
+            support.match.sentence
+            if support and support.match
+            else next(iter(find_quotable_units([source])), block.best)
         )
         start, end = closest.start, closest.end
     return VerifiedCitation(
@@ -85,7 +87,7 @@ def _cite(
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
     block = source.block
-    start = quoted(block.content).find(quoted(words)) if words else -1
+    start = escape_markers(block.content).find(escape_markers(words)) if words else -1
     found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
     return (block.start + found[0], block.start + found[1]) if found else None
 
@@ -97,14 +99,14 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-def evidence_of(source: ContextSource) -> EvidencePassage:
+def build_evidence(source: ContextSource) -> EvidencePassage:
     sentences = tuple(
-        EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
-        for unit in quotable_units([source])
+        EvidenceSentence(escape_markers(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
+        for unit in find_quotable_units([source])
     )
     context = source.block
     title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
-    return EvidencePassage(source.marker, quoted(context.content), sentences, title)
+    return EvidencePassage(source.marker, escape_markers(context.content), sentences, title)
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:

@@ -35,11 +35,11 @@ _ENDINGS = (
 )  # fmt: skip
 
 
-def stems(text: str) -> list[str]:
+def find_stems(text: str) -> list[str]:
     return list(_find_stems(text))
 
 
-def stem_set(*texts: str) -> frozenset[str]:
+def find_stem_set(*texts: str) -> frozenset[str]:
     return frozenset().union(*map(_find_stems, texts))
 
 
@@ -72,7 +72,7 @@ def _stem(word: str) -> str:
 @functools.lru_cache(maxsize=20_000)
 def stems_of_word(word: str) -> tuple[str, ...]:
     """Return no stem for a stop word, several for a joined name."""
-    return tuple(stems(word))
+    return tuple(find_stems(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def number_values(number: str) -> frozenset[str]:
     return frozenset(values)
 
 
-def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
+def read_asserted_numbers(text: str) -> tuple[frozenset[str], ...]:
     """Return the possible values of each number in digits.
 
     Number words are ignored: "een" is nearly always the article.
@@ -150,9 +150,11 @@ def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
     return tuple(number_values(number) for number in _NUMBER.findall(text))
 
 
-def numbers_held(text: str) -> frozenset[str]:
+def read_numbers(text: str) -> frozenset[str]:
     words = (word.lower() for word in _LETTERS.findall(text))
-    return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
+    return frozenset().union(
+        *read_asserted_numbers(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS)
+    )
 
 
 def _strip_idle_zeros(number: str) -> str:

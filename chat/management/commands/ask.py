@@ -14,11 +14,11 @@ from chat.exceptions import InvalidQuestion
 from chat.pages.answer_text import whole_text
 from chat.pages.cards import build_cited
 from chat.streaming import payloads
-from chat.streaming.asking import checked
+from chat.streaming.asking import clean_question
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.types import SearchFilters
 
 # Fields of saved answers.
@@ -35,8 +35,8 @@ class Command(PreparedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            question = checked(options["question"])
-            filters = everything(options["collection"])
+            question = clean_question(options["question"])
+            filters = unrestricted_filters(options["collection"])
         except (InvalidQuestion, RagsiteError) as error:
             raise CommandError(str(error)) from error
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))

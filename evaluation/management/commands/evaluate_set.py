@@ -18,7 +18,7 @@ from evaluation.statistics import rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
 
 WAIT_SECONDS = 1.0
 
@@ -107,7 +107,7 @@ def _find_profile(name: str) -> NamedProfile:
     version = versions.filter(profile__slug=slug, number=int(number)).first() if number.isdecimal() else None
     if version is None:
         raise CommandError(f"There is no search profile named {name!r}.")
-    return named(version)
+    return name_version(version)
 
 
 def _as_json(run: EvaluationRun) -> dict[str, Any]:

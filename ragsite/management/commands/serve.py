@@ -34,17 +34,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.host, self.port = options["host"], options["port"]
         settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
-        self._lock = machine.hold(settings.DATA_DIR / ".serve-lock")
+        self._lock = machine.lock_file(settings.DATA_DIR / ".serve-lock")
         if self._lock is None:
             raise CommandError(
                 f"A site runs on {settings.DATA_DIR}: stop it first, or set another DATA_DIR for this one."
             )
-        if trouble := machine.port_trouble(self.host, self.port):
+        if trouble := machine.find_port_problem(self.host, self.port):
             raise CommandError(
                 f"Port {self.port} on {self.host} cannot be used ({trouble}). If another program has it, "
                 f"choose one with PORT, for example: PORT=8001 make run"
             )
-        if settings.LOCAL_MODEL and (trouble := local_model.trouble()):
+        if settings.LOCAL_MODEL and (trouble := local_model.find_problem()):
             raise CommandError(trouble)
         embedded = settings.EMBEDDED_POSTGRES
         if embedded is not None:

@@ -13,13 +13,13 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Draft
 
 
-def draft_of(working_copy: Collection) -> Draft | None:
+def find_draft(working_copy: Collection) -> Draft | None:
     return Draft.objects.filter(working_copy=working_copy).first()
 
 
 def reason_not_to_change(collection: Collection) -> str:
     """Return a sentence that says why the collection's documents may not be changed now; empty if they may."""
-    draft = draft_of(collection)
+    draft = find_draft(collection)
     if draft is not None:
         if draft.status == Draft.Status.OPEN:
             return ""
@@ -35,7 +35,7 @@ def reason_not_to_change(collection: Collection) -> str:
 
 
 @contextmanager
-def changing(*collection_ids: int) -> Iterator[None]:
+def lock_for_change(*collection_ids: int) -> Iterator[None]:
     """Run a transaction in which the collections' documents may be changed; no draft begins or is published meanwhile.
 
     Raises: DocumentRejected, before anything is done.

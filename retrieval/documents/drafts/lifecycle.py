@@ -21,9 +21,9 @@ from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
 from retrieval import gates
 from retrieval.documents.drafts.copying import copy_documents
-from retrieval.documents.drafts.editing import draft_of
+from retrieval.documents.drafts.editing import find_draft
 from retrieval.gates import PublicationRefused
-from retrieval.index.chunk_writer import lock_statistics, reweigh, settle
+from retrieval.index.chunk_writer import lock_statistics, refresh_planner_statistics, reweigh
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-        if draft_of(collection) is not None:
+        if find_draft(collection) is not None:
             raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
         if collection.drafts.open().exists():
             raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
@@ -179,7 +179,7 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
         return True
     reweigh(working_copy)
     Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN)
-    transaction.on_commit(settle, robust=True)
+    transaction.on_commit(refresh_planner_statistics, robust=True)
     return False
 
 
@@ -203,7 +203,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     Draft.objects.filter(pk=draft.pk).update(
         status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
     )
-    transaction.on_commit(settle, robust=True)
+    transaction.on_commit(refresh_planner_statistics, robust=True)
     return True
 
 

@@ -14,7 +14,7 @@ from html.entities import html5
 from lxml import etree
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.decoding import canonical, find_codec
+from retrieval.documents.extraction.decoding import canonical, guess_codec
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import encoding_of_xml
@@ -180,7 +180,7 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
         _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
     ]
     unknown = b"\n".join(name for name, known in zip(raw, names, strict=True) if name and not known)
-    codec = find_codec(unknown) if unknown else ""
+    codec = guess_codec(unknown) if unknown else ""
     return [
         known or (name.decode(codec or "cp437", "replace") if name else entry.filename)
         for entry, name, known in zip(entries, raw, names, strict=True)

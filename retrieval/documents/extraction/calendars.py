@@ -14,7 +14,7 @@ from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import codec_of
+from retrieval.text.encodings import find_codec
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title
 
 _FOLD = re.compile(rb"\r?\n[ \t]")
@@ -75,7 +75,7 @@ def _parse(data: bytes, filename: str) -> Iterator[_Property]:
             told, value = found[2].upper(), found[3]
             parameters = {name.upper(): said.strip('"') for name, said in _PARAMETER.findall(found[2])}
             if "QUOTED-PRINTABLE" in told:
-                codec = codec_of(parameters.get("CHARSET", "")) or "utf-8"
+                codec = find_codec(parameters.get("CHARSET", "")) or "utf-8"
                 value = canonical(quopri.decodestring(value.encode()).decode(codec, "replace"))
             value = _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value).strip()
             yield _Property(found[1].upper(), parameters, value)

@@ -9,7 +9,7 @@ import unicodedata
 import chardet
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import codec_of
+from retrieval.text.encodings import find_codec
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -46,7 +46,7 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
     encoding, UTF-8, UTF-8 with a few damaged bytes (as U+FFFD), and a guess from the bytes. A single-byte ``label``
     yields to valid UTF-8. Raises: DocumentRejected if the bytes are binary data.
     """
-    text = _decode(data, codec_of(label) or (_find_declared_charset(data) if html else ""))
+    text = _decode(data, find_codec(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
@@ -85,7 +85,7 @@ def _decode(data: bytes, declared: str) -> str | None:
 
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
-    codec = codec_of(match[1].decode("ascii")) if match else ""
+    codec = find_codec(match[1].decode("ascii")) if match else ""
     # A UTF-16 page cannot match the ASCII pattern, so its label is wrong.
     return "" if codec.startswith("utf-16") else codec
 
@@ -113,7 +113,7 @@ def _guess(data: bytes) -> str | None:
         written = data.decode(codec)
         if _are_usual(written, letters):
             return written
-    codec = find_codec(data)
+    codec = guess_codec(data)
     return data.decode(codec, errors="replace") if codec else None
 
 
@@ -122,7 +122,7 @@ def _are_usual(text: str, letters: str) -> bool:
     return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 
 
-def find_codec(data: bytes) -> str:
+def guess_codec(data: bytes) -> str:
     """Return chardet's guess of the codec; empty if the bytes are not text."""
     found = chardet.detect(data[:_SAMPLE_BYTES])["encoding"] or ""
-    return codec_of(found) or found
+    return find_codec(found) or found

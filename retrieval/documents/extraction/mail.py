@@ -38,7 +38,7 @@ from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import codec_of, with_known_encodings
+from retrieval.text.encodings import find_codec, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
@@ -354,7 +354,7 @@ def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
 
 def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
-        value = value.decode(codec_of(codepage or "") or "windows-1252", "replace")
+        value = value.decode(find_codec(codepage or "") or "windows-1252", "replace")
     return canonical(str(value or "")).strip()
 
 

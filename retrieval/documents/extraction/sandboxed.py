@@ -139,7 +139,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     marks = [head["sections"], head["pages"], head["protected"]]
     if sum(map(len, marks)) > _MOST_MARKS:
         raise ValueError("too many marks")
-    if formats.of_media_type(_check_field(head["media_type"])) is None:
+    if formats.find_format(_check_field(head["media_type"])) is None:
         raise ValueError("the media type")
     sections = [Section(int(start), int(level), _check_field(title)) for start, level, title in head["sections"]]
     pages = [Page(int(number), *_check_place(place, len(text))) for number, *place in head["pages"]]

@@ -12,7 +12,7 @@ import numpy as np
 
 from core import deadline
 from core.breaker import Breaker, Open
-from core.model_server import ModelServer, ServerFailed, parsed_url
+from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.session import well_formed
 from retrieval.protocols import TextEmbedder
@@ -63,7 +63,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         *,
         query_timeout_seconds: float = 2.5,
     ) -> None:
-        url = parsed_url(base_url.rstrip("/") + "/embeddings")
+        url = parse_url(base_url.rstrip("/") + "/embeddings")
         if not url.host:
             raise ImproperEmbedder('The base URL of the embedder must look like "https://host/v1".')
         try:
@@ -96,7 +96,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
 
         Raises: EmbeddingFailed; then all batches are lost.
         """
-        if deadline.current() is None:
+        if deadline.get_current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
             return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
         with deadline.limit(self.query_timeout_seconds):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.index.distribution import distribute, shard_count, trouble
+from retrieval.index.distribution import distribute, find_distribution_problem, shard_count
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -22,7 +22,7 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["shards"] is not None and options["shards"] < 1:
             raise CommandError("The number of shards is 1 or more.")
-        if found := trouble():
+        if found := find_distribution_problem():
             raise CommandError(found)
         try:
             distribute(self.stdout.write, options["shards"])

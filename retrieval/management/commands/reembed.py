@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
 from core.progress import ProgressBar
-from retrieval.index.closeness import calibration_of, missing_calibration
+from retrieval.index.closeness import find_calibration, missing_calibration
 from retrieval.index.reembedding import drop_unused, reembed
 from retrieval.management.prepared import PreparedCommand
 
@@ -32,7 +32,7 @@ class Command(PreparedCommand):
         finally:
             bar.clear()
         self.stdout.write(f"The search now uses {row.name}. Restart the site with the same settings.")
-        if calibration_of(row.name) is None:
+        if find_calibration(row.name) is None:
             self.stdout.write(self.style.WARNING(missing_calibration(row.name)))
         if options["drop_old"]:
             self.stdout.write(f"Vectors of {drop_unused()} other embedder(s) deleted.")

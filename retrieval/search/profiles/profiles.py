@@ -105,7 +105,7 @@ def register_chooser(chooser: Chooser) -> None:
         _choosers.append(chooser)
 
 
-def profile_for(subject: str) -> NamedProfile:
+def choose_profile(subject: str) -> NamedProfile:
     """Return the first chooser's profile for the visitor, or else :func:`active_profile`.
 
     A failing chooser is logged and skipped. Raises: SearchUnavailable.
@@ -130,12 +130,12 @@ def published_version() -> SearchProfileVersion | None:
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
-def named(version: SearchProfileVersion) -> NamedProfile:
+def name_version(version: SearchProfileVersion) -> NamedProfile:
     """Return the profile of a version. Raises: ImproperProfile if it cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 
 
-def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
+def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
     """Return the plan, or a search by vectors alone while the site's switch is off.
 
     A threshold for another method's scores is dropped.

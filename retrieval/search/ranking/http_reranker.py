@@ -11,7 +11,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from core.breaker import Breaker, Open
-from core.model_server import ModelServer, ServerFailed, parsed_url
+from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders.session import well_formed
 from retrieval.protocols import Reranker
@@ -41,7 +41,7 @@ class HttpReranker(Reranker):
 
     def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:
         stripped = url.strip().rstrip("/")
-        address = parsed_url(stripped if stripped.endswith("/rerank") else f"{stripped}/rerank")
+        address = parse_url(stripped if stripped.endswith("/rerank") else f"{stripped}/rerank")
         if not address.host or address.query or address.userinfo:
             raise ImproperlyConfigured(
                 'The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".'

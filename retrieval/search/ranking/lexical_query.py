@@ -7,15 +7,27 @@ from django.conf import settings
 from django.db import connection
 from pgvector import SparseVector
 
-from retrieval.index.term_statistics import analysed_by, by_configuration, lexemes_of, mixed_among, passages_in
+from retrieval.index.term_statistics import (
+    analysed_by,
+    count_passages_in,
+    group_by_configuration,
+    mixed_among,
+    read_lexemes,
+)
 from retrieval.search.ranking.tsquery import all_of, any_of, quote, within_one_field
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
 from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, unknown_terms
-from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
+from retrieval.text.terms import (
+    DIMENSIONS,
+    expand_identifiers,
+    inverse_document_frequency,
+    lexeme_dimension,
+    list_spellings,
+)
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
 # Phrases match as in PostgreSQL: consecutive lexemes within one field; a stop word is any word. Identifiers match whole
-# or in parts (:func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
+# or in parts (:func:`retrieval.text.terms.list_spellings`): ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
 
 
 def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
@@ -23,7 +35,7 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
 
     It follows another condition, on ``chunk_id`` and ``document_id``.
     """
-    collections = by_configuration(collection_ids) if question.is_constrained else {}
+    collections = group_by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = constraint_tsqueries(question, list(collections))
     if not any(tsqueries.values()):
         return "", []
@@ -43,7 +55,7 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
-    ways = [(number, way) for number, phrase in enumerate(demanded) for way in spellings(phrase)]
+    ways = [(number, way) for number, phrase in enumerate(demanded) for way in list_spellings(phrase)]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, number, phraseto_tsquery(configuration::regconfig, way)::text "
@@ -90,7 +102,7 @@ class Term:
     common: bool = False
 
 
-def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
+def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
     """Return the rarest uncommon terms that together match about ``passages``; at least one, if any."""
     chosen: list[Term] = []
     total = 0
@@ -102,7 +114,7 @@ def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
     return chosen
 
 
-def candidates(terms: Sequence[Term], threshold: float) -> str:
+def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
     """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty."""
     # Falling bounds keep the formula small; common terms do not decide on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
@@ -217,13 +229,13 @@ class LexicalQuery:
     @property
     def weights(self) -> SparseVector:
         """The idf weights at the lexemes' dimensions."""
-        return sparse(self.idf)
+        return to_sparse_vector(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
         """The weights of each word's expansions; the best inner product of each word adds to the score."""
         return [
-            [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
+            [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
         ]
 
@@ -249,12 +261,12 @@ def build_queries(
     words. Words only in documents that a reader may not see are missing too. Raises: InvalidQuery.
     """
     parsed = parse(question)
-    collections = by_configuration(collection_ids)
+    collections = group_by_configuration(collection_ids)
     if not collections:
         return []
     spoken = expand_identifiers(parsed.text)
-    lexemes = {configuration: found for (configuration, _), found in lexemes_of([spoken], list(collections)).items()}
-    passages = passages_in(collection_ids)
+    lexemes = {configuration: found for (configuration, _), found in read_lexemes([spoken], list(collections)).items()}
+    passages = count_passages_in(collection_ids)
     frequencies = document_frequencies(
         {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
     )
@@ -307,7 +319,7 @@ def build_queries(
     return queries
 
 
-def sparse(weights: Mapping[str, float]) -> SparseVector:
+def to_sparse_vector(weights: Mapping[str, float]) -> SparseVector:
     by_dimension: dict[int, float] = {}
     for lexeme, weight in weights.items():
         dimension = lexeme_dimension(lexeme) - 1

@@ -11,11 +11,17 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import Q
 
 from core.database import fetch
-from retrieval.index.term_statistics import analysed_by, lexemes_of
+from retrieval.index.term_statistics import analysed_by, read_lexemes
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
 from retrieval.rights.search_filters import document_condition, restrict
-from retrieval.search.ranking.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
+from retrieval.search.ranking.lexical_query import (
+    ROUNDING,
+    LexicalQuery,
+    build_candidate_query,
+    build_queries,
+    choose_rarest,
+)
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.ranking.tsquery import MatchesTsQuery, all_of
@@ -60,7 +66,7 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     )
     configuration_of = {pk: own or common for pk, own, common in rows}
     words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
-    lexemes = lexemes_of(sorted(words), sorted(set(configuration_of.values())))
+    lexemes = read_lexemes(sorted(words), sorted(set(configuration_of.values())))
     return {
         pk: tuple(
             match.span()
@@ -217,7 +223,7 @@ def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[
         return []
     passages, looked_at = FIRST_LOOK, 0
     while True:
-        chosen = rarest(terms, passages)
+        chosen = choose_rarest(terms, passages)
         passages *= WIDER_LOOK
         if len(chosen) == looked_at:
             continue
@@ -228,7 +234,7 @@ def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[
         if len(rows) == depth:
             threshold = rows[-1][1]
             others = sum(term.bound for term in terms if term not in chosen)
-            return rows if others < threshold * (1 - ROUNDING) else best(candidates(terms, threshold))
+            return rows if others < threshold * (1 - ROUNDING) else best(build_candidate_query(terms, threshold))
 
 
 def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:

@@ -21,7 +21,7 @@ class SearchPlan:
         return self.settings.method
 
 
-def plan_for(
+def build_plan(
     settings: ProfileSettings,
     query_class: QueryClass = QueryClass.DEFAULT,
     *,
@@ -36,10 +36,10 @@ def plan_for(
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
     if not 1 <= wanted <= depth:
         raise InvalidQuery(f"top_k must lie between 1 and {depth}, not {wanted}.")
-    return SearchPlan(settings, weights_for(settings, query_class), wanted, depth, retriever_timeout_seconds)
+    return SearchPlan(settings, choose_weights(settings, query_class), wanted, depth, retriever_timeout_seconds)
 
 
-def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
+def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """Return the class's weights for `adaptive`, else the profile's own or the method's."""
     method = METHODS[settings.method]
     if method.weights is None:

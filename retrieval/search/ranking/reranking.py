@@ -8,7 +8,7 @@ from functools import partial
 from django.core.exceptions import ImproperlyConfigured
 
 from core import deadline
-from core.database import give_connections_back
+from core.database import release_connections
 from retrieval import backends
 from retrieval.exceptions import RerankFailed
 from retrieval.metrics import RERANK_FAILURES
@@ -67,10 +67,10 @@ def _score_with_reranker(
     ends_at = time.monotonic() + seconds
     try:
         judged = [
-            (weight, backends.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
+            (weight, backends.get_reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
             for query, weight in queries.items()
         ]
         in_all = set(chunk_ids).intersection(*(scores for _, scores in judged))
         return {pk: sum(weight * scores[pk] for weight, scores in judged) for pk in in_all}
     finally:
-        give_connections_back()
+        release_connections()

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from core import deadline
-from core.database import give_connections_back, statements_within
+from core.database import release_connections, statements_within
 from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.metrics import RETRIEVER_FAILURES
@@ -57,7 +57,7 @@ def run_retrievers(
         if plan.weights.of(retriever) > 0
     }
     # The retrievers' threads need the connections of the pool.
-    give_connections_back()
+    release_connections()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
     )
@@ -95,14 +95,14 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
-        give_connections_back()
+        release_connections()
     returned, unknown = len(ranking.chunks), ranking.unknown_words
     answered = trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
     return RetrieverResult(answered, ranking, ranker)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CandidateData:
     """Additional data on all candidates of one search, by chunk id.
 
     ``scores`` are of candidates that a retriever did not list, ``matched_terms`` of listed ones.
@@ -114,12 +114,12 @@ class Known:
     languages: Mapping[int, str] = field(default_factory=dict)
 
 
-def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
+def load_candidate_data(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[CandidateData]:
     """Read the candidates' index data, once for all searches; on failure the traces get an ``error``."""
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
     if not everything:
-        return [Known() for _ in searches]
+        return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
     try:
@@ -137,11 +137,11 @@ def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list
                     logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
-        return [Known() for _ in searches]
+        return [CandidateData() for _ in searches]
     return [_collect_known(results, stored) for results in searches]
 
 
-def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
+def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:
     scores: dict[Retriever, dict[int, float]] = {}
     matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}
@@ -155,4 +155,4 @@ def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, Stor
         terms = result.ranker.matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed})
         shares.update(result.ranker.word_shares(stored))
-    return Known(scores, matched, shares, {pk: chunk.language for pk, chunk in stored.items()})
+    return CandidateData(scores, matched, shares, {pk: chunk.language for pk, chunk in stored.items()})

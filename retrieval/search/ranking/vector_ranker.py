@@ -19,7 +19,7 @@ from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
 from retrieval.index.active_embedder import encode_query, searched_embedder
 from retrieval.index.distribution import count_vector_indexes
-from retrieval.index.term_statistics import passages_in
+from retrieval.index.term_statistics import count_passages_in
 from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
@@ -47,7 +47,9 @@ class VectorRanker(Ranker):
     def rank(self, depth: int) -> Ranking:
         """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
         query = self._query.to_text()
-        looked_at = depth * self._plan.settings.oversampling * _compute_widening(passages_in(self._filters.collections))
+        looked_at = (
+            depth * self._plan.settings.oversampling * _compute_widening(count_passages_in(self._filters.collections))
+        )
         scan = scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
@@ -69,7 +71,9 @@ class VectorRanker(Ranker):
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
         )
         parameters = [collections, *values, *demanded]
-        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _has_few_rows(source, parameters)):
+        if count_passages_in(collections) <= EXACT_UP_TO or (
+            (passing or meeting) and _has_few_rows(source, parameters)
+        ):
             distance, order = exact_distance(), "distance, chunk_id"
         else:
             distance, order = indexed_distance(embedder), "distance"

@@ -36,7 +36,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
     return f"{before} {parsed.text}" if before else ""
 
 
-def search_weights(question: str) -> tuple[float, float]:
+def choose_search_weights(question: str) -> tuple[float, float]:
     """Return the weights of the question alone and of the joined text; they sum to 1."""
     words = question.casefold().split()
     most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS

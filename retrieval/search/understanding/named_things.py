@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from retrieval.index.term_statistics import (
-    by_configuration,
     collection_states,
-    frequencies_in,
-    lexemes_of,
-    passages_in,
+    count_passages_in,
+    group_by_configuration,
+    read_frequencies,
+    read_lexemes,
 )
 from retrieval.search.understanding.syntax import parse
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
@@ -59,9 +59,9 @@ def find_named_collections(question: str, collection_ids: Sequence[int]) -> tupl
 def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
     if CollectionVocabulary(collection_ids).is_ordinary(word):
         return False
-    lexemes = set().union(*lexemes_of([word], list(by_configuration(collection_ids))).values())
-    found = frequencies_in(collection_ids, lexemes)
-    return max(found.values(), default=0) <= RARE_SHARE * passages_in(collection_ids)
+    lexemes = set().union(*read_lexemes([word], list(group_by_configuration(collection_ids))).values())
+    found = read_frequencies(collection_ids, lexemes)
+    return max(found.values(), default=0) <= RARE_SHARE * count_passages_in(collection_ids)
 
 
 def find_codes(question: str) -> frozenset[str]:

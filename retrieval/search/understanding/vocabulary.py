@@ -18,12 +18,18 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import cdist
 
 from retrieval.index import embedder_choice
-from retrieval.index.term_statistics import by_configuration, frequencies_in, lexemes_of, passages_in, tokens_of
+from retrieval.index.term_statistics import (
+    count_passages_in,
+    group_by_configuration,
+    read_frequencies,
+    read_lexemes,
+    read_tokens,
+)
 from retrieval.models import Chunk, Document
-from retrieval.models.narrowing import seen_by
+from retrieval.models.narrowing import is_seen_by
 from retrieval.search.ranking.tsquery import MatchesTsQuery, quote
 from retrieval.search.understanding.spelling import NearWord
-from retrieval.text.terms import expand_identifiers, identifiers, inverse_document_frequency
+from retrieval.text.terms import expand_identifiers, find_identifiers, inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
 # Distances are eight-bit numbers.
@@ -68,10 +74,10 @@ MOST_TERMS = 8
 
 def chunks_seen(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
-    return chunks.filter(document__in=Document.objects.filter(seen_by(readers)).order_by()) if readers else chunks
+    return chunks.filter(document__in=Document.objects.filter(is_seen_by(readers)).order_by()) if readers else chunks
 
 
-def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
+def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
     named = sorted(lexemes)
     if not readers or not named:
         return set(named)
@@ -107,7 +113,7 @@ def unknown_terms(
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
     stop_words = set()
-    for configuration, token, found in tokens_of(text, configurations):
+    for configuration, token, found in read_tokens(text, configurations):
         word = token.lower()
         typed.setdefault(word, token)
         lexemes.setdefault(word, {})[configuration] = found
@@ -155,7 +161,7 @@ def _find_near(
     endings = min(LONGEST_ENDING, len(typed) - 1)
     shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
     longest = max(len(lexeme), len(typed)) + edits
-    candidates = beginning_alike(lexeme, shortest, longest, collections)
+    candidates = find_alike(lexeme, shortest, longest, collections)
     near = {}
     distances = edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
@@ -191,12 +197,12 @@ def document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
     """Return each lexeme's number of passages; lexemes that the readers cannot see are missing."""
-    frequencies = frequencies_in(collections, lexemes)
-    seen = keep_seen(frequencies, collections, readers)
+    frequencies = read_frequencies(collections, lexemes)
+    seen = filter_visible(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 
 
-def beginning_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
+def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
     """Return lexemes with the same first letter and this length, aggregated because rows cost more."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -228,12 +234,12 @@ class CollectionVocabulary:
 
     @cached_property
     def _configurations(self) -> dict[str, tuple[int, ...]]:
-        return by_configuration(self._collections)
+        return group_by_configuration(self._collections)
 
     def unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
         spoken = expand_identifiers(text)
-        lexemes = set().union(*lexemes_of([spoken], configurations).values())
+        lexemes = set().union(*read_lexemes([spoken], configurations).values())
         known = document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
@@ -243,17 +249,17 @@ class CollectionVocabulary:
         # A model's tokenizer has the frequent words whole, but no misspelt ones.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
-        return 1 in embedder_choice.embedder().count_tokens(forms)
+        return 1 in embedder_choice.get_embedder().count_tokens(forms)
 
     @property
     def knows_words(self) -> bool:
-        return embedder_choice.embedder().count_tokens([_LONG_WORD]) == [1]
+        return embedder_choice.get_embedder().count_tokens([_LONG_WORD]) == [1]
 
     def near(self, word: str) -> list[NearWord]:
-        typed, passages = word.lower(), passages_in(self._collections)
+        typed, passages = word.lower(), count_passages_in(self._collections)
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
-            for lexeme in lexemes_of([typed], [configuration])[configuration, typed][:1]:
+            for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
                 expansions = expand(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
@@ -279,7 +285,7 @@ class CollectionVocabulary:
         edits = allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
-        alike = beginning_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
+        alike = find_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
         distances = edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
@@ -289,7 +295,7 @@ class CollectionVocabulary:
     def _find_spellings(self, code: str) -> list[str]:
         written: Counter[str] = Counter()
         for text in self._read_passages([code]):
-            written.update(way for whole, way in identifiers(text) if whole == code)
+            written.update(way for whole, way in find_identifiers(text) if whole == code)
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:

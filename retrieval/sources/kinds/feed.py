@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import as_page
-from retrieval.sources.network import HttpConnector, check_listing, join
+from retrieval.sources.network import HttpConnector, check_listing, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
@@ -21,7 +21,7 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
 )
-from retrieval.text.encodings import codec_of, label_in_xml
+from retrieval.text.encodings import find_codec, label_in_xml
 
 
 class FeedOptions(Options, Account):
@@ -51,7 +51,7 @@ class FeedConnector(HttpConnector):
         response = self._client.get(self.options["url"])
         check_listing(response)
         no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
-        label = response.charset if codec_of(response.charset) else label_in_xml(response.body)
+        label = response.charset if find_codec(response.charset) else label_in_xml(response.body)
         try:
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
@@ -61,7 +61,7 @@ class FeedConnector(HttpConnector):
         if not feed.get("version"):
             raise no_feed
         for entry in feed.entries:
-            link = join(response.url, entry.get("link") or "") if entry.get("link") else ""
+            link = join_address(response.url, entry.get("link") or "") if entry.get("link") else ""
             key = entry.get("id") or link
             if not key:
                 continue

@@ -13,13 +13,13 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.sources.network import (
     HttpConnector,
     Response,
-    as_fetched,
     check_listing,
     check_progress,
-    children,
-    join,
+    find_children,
+    join_address,
     parse_xml,
-    text_of,
+    read_fetched,
+    read_text,
 )
 from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
@@ -58,18 +58,18 @@ class WebDavConnector(HttpConnector):
             response = self._client.request("PROPFIND", folder, headers=_ONE_LEVEL, content=_WANTED)
             check_listing(response)
             try:
-                entries = children(parse_xml(response.body), "response")
+                entries = find_children(parse_xml(response.body), "response")
             except ValueError as error:
                 raise SourceUnavailable(_t("%s does not answer in the WebDAV protocol.") % folder) from error
             for entry in entries:
-                url = join(folder, text_of(entry, "href"))
+                url = join_address(folder, read_text(entry, "href"))
                 path = _read_path(url)
                 if not path.startswith(root) or path == _read_path(folder):
                     continue
-                if children(entry, "collection"):
+                if find_children(entry, "collection"):
                     waiting.append(url.rstrip("/") + "/")
                     continue
-                parts = (text_of(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
+                parts = (read_text(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
                 name = path.removeprefix(root)
                 yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
 
@@ -115,18 +115,18 @@ class S3Connector(HttpConnector):
                 page = parse_xml(response.body)
             except ValueError as error:
                 raise SourceUnavailable(_t("%s is not an S3 server.") % self._address) from error
-            keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
+            keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in find_children(page, "Contents")]
             for key, entry in keys_and_entries:
                 if not key.endswith("/"):
                     name = key.removeprefix(prefix).lstrip("/") or key
-                    yield RemoteItem(key, name, text_of(entry, "ETag"), self.address_of(key))
-            if text_of(page, "IsTruncated") != "true":
+                    yield RemoteItem(key, name, read_text(entry, "ETag"), self.address_of(key))
+            if read_text(page, "IsTruncated") != "true":
                 return
             check_progress(seen, [key for key, _entry in keys_and_entries])
-            query["continuation-token"] = text_of(page, "NextContinuationToken")
+            query["continuation-token"] = read_text(page, "NextContinuationToken")
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
+        return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
         """Send a request, signed if there is a key. Redirects are not followed: they need another signature."""

@@ -30,10 +30,10 @@ from retrieval.sources.network import (
     Response,
     check_item,
     check_listing,
-    children,
-    join,
+    find_children,
+    join_address,
     parse_xml,
-    text_of,
+    read_text,
 )
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
@@ -43,7 +43,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import codec_of
+from retrieval.text.encodings import find_codec
 
 _MOST_CHARACTERS = 3 * 2**20
 
@@ -101,13 +101,13 @@ class PageLinks(HTMLParser):
         self.words: set[str] = set()
         self.robots = Robots()
         self._unseen = 0
-        text = data[: 4 * _MOST_CHARACTERS].decode(codec_of(charset) or "utf-8", "replace")
+        text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
         # The parser is not closed: an open tag at the end is no link, and repeated searches for its end are slow.
         self.feed(text[:_MOST_CHARACTERS])
 
     def base_in(self, response: Response) -> str:
         with suppress(ItemFailed):
-            return join(response.url, self.base)
+            return join_address(response.url, self.base)
         return response.url
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -221,7 +221,7 @@ class WebsiteConnector(HttpConnector):
             return Fetched(None, reason=_t("the robots.txt of the site forbids reading it"))
         response = self._answers.pop(item.key, None) or self._ask(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
-            target = join(response.url, response.headers["location"])
+            target = join_address(response.url, response.headers["location"])
             if normalise(target) != item.key:
                 return self._follow(item, target)
             # The site redirects to the same address for clients that accept its cookie.
@@ -290,7 +290,7 @@ class WebsiteConnector(HttpConnector):
     def _local(self, base: str, link: str) -> str:
         """Return the address of a link if it is on this site; else empty."""
         with suppress(ItemFailed):
-            if link and self._is_here(address := normalise(join(base, link))):
+            if link and self._is_here(address := normalise(join_address(base, link))):
                 return address
         return ""
 
@@ -321,7 +321,7 @@ class WebsiteConnector(HttpConnector):
         seen = set()
         for link in links:
             with suppress(ItemFailed):
-                url = normalise(join(base, link))
+                url = normalise(join_address(base, link))
                 if url not in seen and self._is_here(url):
                     seen.add(url)
                     yield self._item(url, depth)
@@ -348,7 +348,7 @@ class WebsiteConnector(HttpConnector):
     def _read_robots(self) -> None:
         from protego import Protego
 
-        response = self._ask(join(self._address, "/robots.txt"), {}, redirects=5)
+        response = self._ask(join_address(self._address, "/robots.txt"), {}, redirects=5)
         if response.status >= 500:
             raise SourceUnavailable(
                 _t("The robots.txt of %s could not be read, so nothing is read from this site.") % self._address
@@ -362,7 +362,7 @@ class WebsiteConnector(HttpConnector):
         if path.endswith((".xml", ".xml.gz")):
             waiting = [self._address]
         else:
-            waiting = [join(self._address, each) for each in self._robots.sitemaps or ["/sitemap.xml"]]
+            waiting = [join_address(self._address, each) for each in self._robots.sitemaps or ["/sitemap.xml"]]
         seen: set[str] = set()
         while waiting:
             url = waiting.pop(0)
@@ -379,10 +379,10 @@ class WebsiteConnector(HttpConnector):
                     raise ValueError("another kind of XML")
             except ValueError as error:
                 raise SourceRefused(_t("%s is not a sitemap.") % url) from error
-            waiting += [text_of(each, "loc") for each in children(root, "sitemap")]
-            for each in children(root, "url"):
+            waiting += [read_text(each, "loc") for each in find_children(root, "sitemap")]
+            for each in find_children(root, "url"):
                 with suppress(ItemFailed):
-                    yield normalise(join(url, text_of(each, "loc")))
+                    yield normalise(join_address(url, read_text(each, "loc")))
 
 
 def normalise(url: str) -> str:
@@ -390,7 +390,7 @@ def normalise(url: str) -> str:
 
     A page then has a single address. Raises: ItemFailed if it is not an address.
     """
-    parts = urlsplit(join(url, ""))
+    parts = urlsplit(join_address(url, ""))
     # The query is not normalised further: servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))

@@ -183,7 +183,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
     async def interrupted(answer_id, after="", **_options):
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
             yield StreamedEvent(name=name, payload=payload)
-        yield streams.passing("ping")
+        yield streams.build_unstored_event("ping")
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
     monkeypatch.setattr(streams, "follow", interrupted)

@@ -99,7 +99,7 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     assert chunk_ids() == before
     vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
     embedded = []
-    embedder = embedder_choice.embedder()
+    embedder = embedder_choice.get_embedder()
     original = embedder.embed_documents
     monkeypatch.setattr(embedder, "embed_documents", lambda texts: embedded.extend(texts) or original(texts))
     changed = {pk: row for pk, row in CORPUS.items() if pk != "pay"} | {

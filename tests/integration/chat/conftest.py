@@ -13,7 +13,7 @@ library = library_of({"pump.md": PUMP})
 def gated(monkeypatch):
     """Replace the language model of all answers."""
     generator = Gated()
-    monkeypatch.setattr(writers, "generator", lambda _name: generator)
+    monkeypatch.setattr(writers, "find_generator", lambda _name: generator)
     return generator
 
 

@@ -19,7 +19,7 @@ from core.job_queue import sweeping
 from evaluation.runs.measurement import reply_to
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
-from retrieval.rights.search_filters import filters_for
+from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.text.questions import ask_alike
 
@@ -109,7 +109,7 @@ async def test_a_short_follow_up_is_another_question(document, curator):
 
 
 async def test_a_run_measures_the_search(approved):
-    filters = await sync_to_async(filters_for)(AnonymousUser())
+    filters = await sync_to_async(build_filters)(AnonymousUser())
     reply = await reply_to(QUESTION, filters, await sync_to_async(active_profile)())
     assert reply.searched.trace.search_method != "approved"
 

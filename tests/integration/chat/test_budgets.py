@@ -30,20 +30,20 @@ def ask(user, question="Why?"):
 
 
 def questions_of(user):
-    return budgets.budget_of(user).questions
+    return budgets.find_budget(user).questions
 
 
 def test_without_a_budget_nothing_is_counted(reader):
     ask(reader)
     ask(AnonymousUser())
-    assert budgets.budget_of(reader) is None
+    assert budgets.find_budget(reader) is None
     assert not QuestionCount.objects.exists()
 
 
 def test_a_persons_own_budget_counts_before_the_groups_and_those_before_everybodys(reader):
     QuestionBudget.objects.create(questions_a_day=7)
     assert questions_of(reader).limit == 7
-    assert budgets.budget_of(AnonymousUser()) is None
+    assert budgets.find_budget(AnonymousUser()) is None
     for name, limit in (("few", 2), ("many", 20)):
         group = Group.objects.create(name=name)
         reader.groups.add(group)
@@ -51,7 +51,7 @@ def test_a_persons_own_budget_counts_before_the_groups_and_those_before_everybod
     assert questions_of(reader).limit == 20
     own = QuestionBudget.objects.create(user=reader, tokens_a_day=0)
     # Empty fields of a user's budget fall back to the groups' budget.
-    assert (questions_of(reader).limit, budgets.budget_of(reader).tokens.limit) == (20, 0)
+    assert (questions_of(reader).limit, budgets.find_budget(reader).tokens.limit) == (20, 0)
     assert not budgets.may_use_model(reader)
     own.questions_a_day = 1
     own.save()
@@ -66,7 +66,7 @@ def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
     ask(reader)
     with pytest.raises(asking.InvalidQuestion):
         ask(reader, "")
-    assert budgets.budget_of(reader).few_questions == 1
+    assert budgets.find_budget(reader).few_questions == 1
     ask(reader)
     with pytest.raises(BudgetSpent) as refused:
         ask(reader)

@@ -90,14 +90,17 @@ def test_the_default_row_writes_for_those_who_may_choose_it(library, large, sett
     editor = User.objects.create_user("editor")
     editor.groups.add(group)
     row = add(large, group, is_default=True)
-    assert (list(writers.language_models(editor)), writers.writer_for(AnonymousUser())) == (["large", "small"], "small")
+    assert (list(writers.list_language_models(editor)), writers.choose_writer(AnonymousUser())) == (
+        ["large", "small"],
+        "small",
+    )
     assert (ask(editor).generator, ask().generator) == ("large", "small")
     other = add(large, name="other", is_default=True)
     row.refresh_from_db()
-    assert (row.is_default, writers.writer_for(editor)) == (False, "other")
+    assert (row.is_default, writers.choose_writer(editor)) == (False, "other")
     other.is_enabled = False
     other.save()
-    assert writers.writer_for(editor) == "small"
+    assert writers.choose_writer(editor) == "small"
     # The documents are quoted if the reader may choose no model.
     settings.OPENAI_BASE_URL = ""
     asked_before = len(large.requests)

@@ -6,7 +6,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chat.models import Answer, ApprovedAnswer
-from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import scope_of
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Collection, Draft
@@ -123,18 +123,18 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
-    assert unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
+    assert find_unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
 
 
 def test_out_of_scope_is_no_gap(admin, page, document, curator):
     scope = scope_of({}, User.objects.create_superuser("root"))
-    assert [one.question for one in unanswered(scope)[0]] == [QUESTION]
+    assert [one.question for one in find_unanswered(scope)[0]] == [QUESTION]
     sentence = "Ask the office of your own floor."
     values = {"action": "scope", "question": QUESTION, "text": sentence, "collection": document.collection_id}
     admin.post(page, values)
     asked = ask()
     assert (asked["refused"], asked["answer"]) == (True, sentence)
-    assert unanswered(scope)[0] == []
+    assert find_unanswered(scope)[0] == []
 
 
 def test_a_wording_is_added_to_an_approved_answer(admin, page, document, curator):

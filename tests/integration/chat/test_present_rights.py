@@ -13,7 +13,7 @@ from rest_framework.exceptions import PermissionDenied
 
 from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
-from chat.conversations.history import fill_in_behind, list_turns_before
+from chat.conversations.history import list_turns_before, store_sources_behind
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
@@ -180,7 +180,7 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(answer, conversat
     other = Collection.objects.create(slug="other", name="Other")
     sheet = Document.objects.create(collection=other, source="x.md", title="X")
     second = answered(conversation, sheet, "And that in pounds?", source_collections=[], prompt_version=3)
-    fill_in_behind(second)
+    store_sources_behind(second)
     second.save()
     assert second.source_collections == sorted([answer.source_collections[0], other.pk])
     Collection.objects.exclude(pk=other.pk).update(visibility="staff")

@@ -42,7 +42,7 @@ class SlowGenerator:
 def slow(monkeypatch):
     generator = SlowGenerator()
     SlowGenerator.calls = 0
-    monkeypatch.setattr(writers, "generator", lambda _name: generator)
+    monkeypatch.setattr(writers, "find_generator", lambda _name: generator)
     return generator
 
 
@@ -277,7 +277,7 @@ async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_withou
     def explode(_name):
         raise ZeroDivisionError("internal detail")
 
-    monkeypatch.setattr(writers, "generator", explode)
+    monkeypatch.setattr(writers, "find_generator", explode)
     event = (await collect(answer))[-1]
     assert event.name == "failed"
     assert event.payload["message"].startswith("Something went wrong")

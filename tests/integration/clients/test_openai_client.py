@@ -147,7 +147,7 @@ def test_a_field_and_a_setting_of_the_key_list_the_sources_and_conversations_go_
 def test_models_are_what_the_caller_may_ask(client, keys):
     *asked, embedder = [model.id for model in client().models.list()]
     assert asked == ["ragsite", "ragsite/library"]
-    assert embedder == embedder_choice.embedder().name
+    assert embedder == embedder_choice.get_embedder().name
     assert {model.id for model in client(keys["editor"]).models.list()} >= {"ragsite/library", "ragsite/secret"}
     assert client().models.retrieve("ragsite/library").owned_by == "ragsite"
     for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o"):
@@ -161,7 +161,7 @@ def test_a_model_is_a_collection(client, keys):
     assert "March" in said(secret)
     assert secret.model == "ragsite/secret"
     assert "March" not in said(client().chat.completions.create(model="ragsite", messages=asked))
-    for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o", "ragsite/", embedder_choice.embedder().name):
+    for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o", "ragsite/", embedder_choice.get_embedder().name):
         with refused(404) as caught:
             client().chat.completions.create(model=name, messages=asked)
         assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -169,7 +169,7 @@ def test_a_model_is_a_collection(client, keys):
 
 def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
     """The client asks for base64 by itself, and returns numbers."""
-    embedder, texts = embedder_choice.embedder(), ["How heavy is the pump?", "The pump weighs 3450 grams."]
+    embedder, texts = embedder_choice.get_embedder(), ["How heavy is the pump?", "The pump weighs 3450 grams."]
     passages = client().embeddings.create(model=embedder.name, input=texts)
     assert np.allclose([one.embedding for one in passages.data], embedder.embed_documents(texts), atol=1e-5)
     assert (passages.model, passages.usage.total_tokens) == (embedder.name, sum(embedder.count_tokens(texts)))
@@ -180,7 +180,7 @@ def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
 
 
 def test_many_texts_are_embedded_in_one_call(client):
-    embedder, texts = embedder_choice.embedder(), [f"Pump {n}" for n in range(2048)]
+    embedder, texts = embedder_choice.get_embedder(), [f"Pump {n}" for n in range(2048)]
     found = client().embeddings.create(model=embedder.name, input=texts).data
     assert [one.index for one in found] == list(range(2048))
     for at in (0, 33, 2047):
@@ -190,7 +190,9 @@ def test_many_texts_are_embedded_in_one_call(client):
 @pytest.mark.parametrize("path", ["chat/completions", "chat/completions/", "models/", "models/ragsite/", "embeddings/"])
 def test_a_closing_slash_changes_nothing(site, path):
     body = (
-        {"messages": [user(QUESTION)]} if "chat" in path else {"model": embedder_choice.embedder().name, "input": "a"}
+        {"messages": [user(QUESTION)]}
+        if "chat" in path
+        else {"model": embedder_choice.get_embedder().name, "input": "a"}
     )
     is_read = path.startswith("models")
     response = httpx2.request("GET" if is_read else "POST", f"{site.url}/v1/{path}", json=None if is_read else body)
@@ -213,7 +215,7 @@ def test_a_closing_slash_changes_nothing(site, path):
 )
 def test_what_cannot_be_embedded_is_refused_by_name(client, fields, param):
     with refused(400) as caught:
-        client().embeddings.create(**{"model": embedder_choice.embedder().name, **fields})
+        client().embeddings.create(**{"model": embedder_choice.get_embedder().name, **fields})
     assert caught.value.param == param
 
 

@@ -137,7 +137,7 @@ def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library):
     chunk = Chunk.objects.get(document__source="pump.md")
     refused = admin.post(f"{QUESTIONS_PAGE}{question.pk}/expect/", {"chunk": chunk.pk}, follow=True)
     assert "has no passage to find" in messages(refused)[0]
-    assert building.expect(question, chunk, grade=0).grade == 0
+    assert building.add_expected_passage(question, chunk, grade=0).grade == 0
     assert ExpectedPassage.objects.count() == 1
     assert "a refusal" in admin.get(QUESTIONS_PAGE).content.decode()
 

@@ -16,7 +16,7 @@ from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, G
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
-from evaluation.sets.building import expect
+from evaluation.sets.building import add_expected_passage
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.models import Chunk
 from retrieval.search.profiles import profiles
@@ -46,7 +46,7 @@ def add_questions(evaluation_set):
         question = EvaluationQuestion.objects.create(
             evaluation_set=evaluation_set, text=text, expected_answer="3450 grams"
         )
-        expect(question, Chunk.objects.get(document__source="pump.md"))
+        add_expected_passage(question, Chunk.objects.get(document__source="pump.md"))
 
 
 def test_each_question_is_answered_and_held_against_what_is_expected(answers):
@@ -87,7 +87,7 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers):
     assert result.unmet["forbidden"] == ["grams"]
     assert result.unmet["too_long"] > 0
     # The document that it should cite is worth a point.
-    expect(pump, Chunk.objects.get(document__source="pump.md"))
+    add_expected_passage(pump, Chunk.objects.get(document__source="pump.md"))
     assert answered(answers).answer_results.get().expectations == pytest.approx(1 / 3)
 
 
@@ -110,7 +110,7 @@ def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers):
 def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
-    expect(only_passage, Chunk.objects.get(document__source="pump.md"))
+    add_expected_passage(only_passage, Chunk.objects.get(document__source="pump.md"))
     assert list(answers.questions.exclude(asked()).values_list("text", flat=True)) == ["A draft"]
     assert [one.text for one in measured_questions(answers, "answers")] == list(ANSWERS)
     assert [one.text for one in measured_questions(answers, "search")] == ["Where is the pump?"]
@@ -126,7 +126,7 @@ def test_search_runs_and_answers_runs_are_told_apart(answers):
     assert queue.request_run(answers, MEANING, kind="answers") == run
     before = {kind: fingerprint(measured_questions(answers, kind), kind) for kind in ("search", "answers")}
     question = answers.questions.get(text=PUMP)
-    expect(question, Chunk.objects.get(document__source="pump.md"))
+    add_expected_passage(question, Chunk.objects.get(document__source="pump.md"))
     assert fingerprint(measured_questions(answers, "answers"), "answers") == before["answers"]
     assert fingerprint(measured_questions(answers)) != before["search"]
     question.expected_answer = "4 kilos"
@@ -185,7 +185,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     profiles.publish(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
-    in_force, wanted = profiles.active_profile(), profiles.named(version)
+    in_force, wanted = profiles.active_profile(), profiles.name_version(version)
     for profile in (in_force, wanted):
         answered(answers, profile)
     queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
@@ -209,7 +209,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers):
     profiles.publish(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
-    for profile in (profiles.active_profile(), profiles.named(version)):
+    for profile in (profiles.active_profile(), profiles.name_version(version)):
         answered(answers, profile)
     checked = gates.check(policy, version)
     assert (checked.verdict, checked.objects) == (Verdict.EMPTY, True)

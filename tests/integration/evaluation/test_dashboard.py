@@ -224,7 +224,7 @@ def test_gaps_are_kept_until_another_question_stays_unanswered(monkeypatch):
     answer(question=PUMP[0], **REFUSAL)
     find_gaps(scope(boss()))
     with monkeypatch.context() as patch:
-        patch.setattr(dashboard_gaps, "gaps", lambda *_: pytest.fail("grouped again"))
+        patch.setattr(dashboard_gaps, "cluster_gaps", lambda *_: pytest.fail("grouped again"))
         assert find_gaps(scope(boss())).total == 1
     for question in PUMP[1:]:
         answer(question=question, **REFUSAL)
@@ -237,7 +237,7 @@ def test_an_embedder_that_is_away_is_announced(admin, monkeypatch, caplog):
         raise EmbeddingFailed("The embedder is away.")
 
     answer(question=PUMP[0], **REFUSAL)
-    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", away)
+    monkeypatch.setattr(embedder_choice.get_embedder(), "embed_documents", away)
     assert "The embedder is away." in find_gaps(scope(boss())).error
     assert "not grouped" in caplog.text
     assert "could not be grouped" in page_of(admin, f"{HOME}gaps/")

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from chat.models import Feedback
 from evaluation.admin.run_admin import trend_chart
-from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
+from evaluation.dashboard.gaps import find_gaps, find_unanswered, nearest_documents
 from evaluation.dashboard.scope import scope, scope_of
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
@@ -168,7 +168,7 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)
     asked(working_copy, "What is new in the draft?", copied)
-    found, number = unanswered(scope(boss()))
+    found, number = find_unanswered(scope(boss()))
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
     assert find_gaps(scope(boss())).total == 2

@@ -114,13 +114,13 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, draft
 
 def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft):
     other = Collection.objects.create(slug="other", name="Other")
-    assert gates.guards(policy.evaluation_set.collection)
-    assert not gates.guards(other)
+    assert gates.are_documents_guarded(policy.evaluation_set.collection)
+    assert not gates.are_documents_guarded(other)
     GatePolicy.objects.create(evaluation_set=set_of(other, "elsewhere", {}), required_for_documents=True)
     assert len(list(gates.objections_to(draft))) == 1
     GatePolicy.objects.filter(pk=policy.pk).update(required_for_documents=False, required_for_publishing=True)
     assert list(gates.objections_to(draft)) == []
-    assert not gates.guards(policy.evaluation_set.collection)
+    assert not gates.are_documents_guarded(policy.evaluation_set.collection)
 
 
 def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest):

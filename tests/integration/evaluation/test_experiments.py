@@ -12,7 +12,7 @@ from chat.models import Answer, Conversation, Feedback
 from chat.streaming import asking, streams
 from evaluation import experiments
 from evaluation.arms import Arm
-from evaluation.experiments import ExperimentRefused, ExperimentVerdict, arm_of, choose, report, sentence
+from evaluation.experiments import ExperimentRefused, ExperimentVerdict, arm_of, choose, describe_verdict, report
 from evaluation.models import Experiment
 from retrieval.search.profiles import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
@@ -56,26 +56,26 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     (treated,), (controlled,), (outside,) = (
         conversations(experiment, arm) for arm in (Arm.TREATMENT, Arm.CONTROL, None)
     )
-    assert profiles.profile_for(treated.subject).version_id == experiment.treatment_id
-    assert profiles.profile_for(treated.subject).settings.top_k == 5
-    assert profiles.profile_for("").name == profiles.BUILT_IN, "without cookies nobody takes part"
+    assert profiles.choose_profile(treated.subject).version_id == experiment.treatment_id
+    assert profiles.choose_profile(treated.subject).settings.top_k == 5
+    assert profiles.choose_profile("").name == profiles.BUILT_IN, "without cookies nobody takes part"
     # The built-in control stays as it was at the start; others get the profile in force.
-    before = profiles.profile_for(controlled.subject)
+    before = profiles.choose_profile(controlled.subject)
     assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
     profiles.publish(versions()[0])
-    assert profiles.profile_for(controlled.subject) == before
+    assert profiles.choose_profile(controlled.subject) == before
     assert choose(outside.subject) is None
-    assert profiles.profile_for(outside.subject) == profiles.active_profile()
+    assert profiles.choose_profile(outside.subject) == profiles.active_profile()
     experiments.end(experiment, boss)
-    assert profiles.profile_for(treated.subject) == profiles.active_profile()
+    assert profiles.choose_profile(treated.subject) == profiles.active_profile()
 
 
 def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplog):
     experiment = started(boss)
     (treated,) = conversations(experiment, Arm.TREATMENT)
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
-    assert profiles.profile_for(treated.subject).name == profiles.BUILT_IN
+    assert profiles.choose_profile(treated.subject).name == profiles.BUILT_IN
     assert "could not be chosen" in caplog.text
 
 
@@ -146,7 +146,7 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     experiment = started(boss)
     simulate(experiment, 320, lambda _arm: 0.6)
     assert report(experiment).verdict is ExperimentVerdict.WAITING
-    assert sentence(report(experiment)).startswith("No decision yet: helpful rate")
+    assert describe_verdict(report(experiment)).startswith("No decision yet: helpful rate")
     treated = [
         answer.pk
         for answer in Answer.objects.select_related("conversation")
@@ -156,7 +156,7 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
     experiment.metric = "refusal"
     assert report(experiment).verdict is ExperimentVerdict.CONTROL
-    assert sentence(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
+    assert describe_verdict(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
 
 
 @pytest.mark.django_db(transaction=True)

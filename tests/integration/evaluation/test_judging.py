@@ -27,7 +27,7 @@ def judged():
     """``judged(answer, judge)``: the judgement after one attempt."""
 
     def _judged(answer, judge):
-        (judgement,) = judgements.request(answer, judges=[judge])
+        (judgement,) = judgements.request_judgements(answer, judges=[judge])
         return judgements.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
 
     return _judged
@@ -186,7 +186,7 @@ def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(ju
     def broken(*_):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(judgements, "case_of", broken)
+    monkeypatch.setattr(judgements, "make_case", broken)
     judgement = judged(completed_answer(), "model")
     assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
 
@@ -196,7 +196,7 @@ def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(ju
 def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy_with_it(judge, free_requests):
     judge.free_requests = free_requests
     judge.is_open.clear()
-    (judgement,) = judgements.request(completed_answer(), judges=["model"])
+    (judgement,) = judgements.request_judgements(completed_answer(), judges=["model"])
 
     def work():
         try:
@@ -221,7 +221,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
 def test_an_answer_whose_web_process_died_is_found(judge):
     now = timezone.now()
     forgotten = completed_answer(completed_at=now - timedelta(minutes=10))
-    judgements.request(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])
+    judgements.request_judgements(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])
     completed_answer(completed_at=now)
     completed_answer(completed_at=now - timedelta(days=3))
     completed_answer(completed_at=now - timedelta(minutes=10), status=Answer.Status.STOPPED)
@@ -247,7 +247,7 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
 
 
 def test_the_table_itself_refuses_what_is_no_score():
-    (judgement,) = judgements.request(completed_answer(), judges=["offline"])
+    (judgement,) = judgements.request_judgements(completed_answer(), judges=["offline"])
     for value, error in ((float("nan"), ""), (1.01, ""), (-0.01, ""), (None, ""), (0.5, "The judge was away.")):
         with pytest.raises(IntegrityError), transaction.atomic():
             Score.objects.create(judgement=judgement, metric="groundedness", score=value, error=error)

@@ -20,7 +20,9 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture
 def judgement():
-    (judgement,) = judgements.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
+    (judgement,) = judgements.request_judgements(
+        completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"]
+    )
     return judgement
 
 
@@ -34,7 +36,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
     finished(judgement, status="done")
     Score.objects.create(judgement=judgement, metric="groundedness", score=0.25, threshold=0.5, reason="Low.")
     failed = finished(
-        judgements.request(completed_answer(), judges=["model"])[0], status="failed", error=f"Down {EVIL}"
+        judgements.request_judgements(completed_answer(), judges=["model"])[0], status="failed", error=f"Down {EVIL}"
     )
     Score.objects.create(judgement=failed, metric="faithfulness", error="The server is away.")
     page = admin.get(CHANGELIST).content.decode()
@@ -57,7 +59,9 @@ def test_the_pages_of_a_judgement_and_of_its_answer_show_what_its_scores_are_mad
     assert 'name="_save"' not in page
     # The keyboard scrolls a table that is wider than a phone.
     assert '<div class="ragsite-inline" tabindex="0" role="group" aria-label="Scores">' in page
-    finished(judgements.request(judgement.answer, judges=["model"])[0], status="failed", error="It was away.")
+    finished(
+        judgements.request_judgements(judgement.answer, judges=["model"])[0], status="failed", error="It was away."
+    )
     page = admin.get(reverse("admin:chat_answer_change", args=[judgement.answer_id])).content.decode()
     assert "groundedness" in page
     assert "It was away." in page
@@ -135,6 +139,8 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     assert "pending" not in after
     assert "hx-trigger" not in after
     # The error of a metric is shown once, though the judgement repeats it.
-    failed = finished(judgements.request(judgement.answer, judges=["model"])[0], status="failed", error="f: No claims.")
+    failed = finished(
+        judgements.request_judgements(judgement.answer, judges=["model"])[0], status="failed", error="f: No claims."
+    )
     Score.objects.create(judgement=failed, metric="faithfulness", error="No claims.")
     assert panel(admin, judgement.answer).count("No claims.") == 1

@@ -85,8 +85,8 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
     assert (question.text, is_new) == ("How heavy is the other pump?", True)
     assert building.question_from_answer(answer, evaluation_set) == (question, False)
     assert list(evaluation_set.questions.exclude(asked())) == [question]
-    building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=2)
-    building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=3)
+    building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=2)
+    building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=3)
     assert question.expected_passages.get().grade == 3
     Answer.objects.all().delete()
     question.refresh_from_db()

@@ -264,7 +264,7 @@ class FillingGenerator:
 
 def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatch):
     filling = FillingGenerator(tables)
-    monkeypatch.setattr(writers, "generator", lambda _name: filling)
+    monkeypatch.setattr(writers, "find_generator", lambda _name: filling)
     monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
     response = api.post("/api/v1/ask/", QUESTION, format="json")
     assert response.status_code == 507

@@ -103,7 +103,7 @@ def library(server, collection, ingest):
 
 
 def the_breaker():
-    return embedder_choice.embedder()._breaker
+    return embedder_choice.get_embedder()._breaker
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -156,5 +156,5 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
 
 def test_a_document_may_take_longer_than_a_question(server):
     server.fault, server.slow_seconds = "slow", 2 * QUERY_SECONDS
-    assert embedder_choice.embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
+    assert embedder_choice.get_embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
     assert breaker.states()["embedder"] is breaker.BreakerState.CLOSED

@@ -55,7 +55,7 @@ def counted(status):
 def test_a_broken_judge_is_an_error_until_it_is_whole_again(judge, settings, admin_client, fault):
     break_it(judge, settings, fault)
     answer = completed_answer()
-    (judgement,) = judgements.request(answer, judges=["model"])
+    (judgement,) = judgements.request_judgements(answer, judges=["model"])
     judgements.judge(judgement.pk)
     judgement.refresh_from_db()
     if fault != "slow":

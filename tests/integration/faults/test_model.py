@@ -70,7 +70,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
 
     break_it(model, "")
     model.delay_seconds = 0.2
-    generator = await sync_to_async(writers.generator)()
+    generator = await sync_to_async(writers.find_generator)()
     monkeypatch.setattr(generator._client.breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     trial = asyncio.create_task(ask())
     while len(model.requests) == asked:

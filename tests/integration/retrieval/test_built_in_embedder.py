@@ -8,7 +8,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,7 +49,7 @@ def test_a_new_site_finds_documents_in_another_language(library):
         "Mag ik ontbijten voor de ingreep?": "fasting.md",
         "Waar kan ik mijn auto kwijt?": "parking.md",
     }.items():
-        result = search(question, everything())
+        result = search(question, unrestricted_filters())
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question
     assert uncalibrated_embedder() == ""
@@ -59,8 +59,8 @@ def test_a_new_site_finds_documents_in_another_language(library):
 @needs_weights
 def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, request, capsys):
     request.getfixturevalue("unnamed")
-    assert embedder_choice.embedder().name == "all-MiniLM-L6-v2/int8"
-    assert search("When are visitors welcome?", everything()).trace.degraded == ()
+    assert embedder_choice.get_embedder().name == "all-MiniLM-L6-v2/int8"
+    assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
     assert "`manage.py reembed` moves this one" in readiness.embedder().detail
 
     call_command("reembed")
@@ -68,25 +68,25 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, re
     moved = Embedder.objects.get(is_active=True)
     assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
     # An older process keeps using its embedder.
-    assert search("When are visitors welcome?", everything()).trace.degraded == ()
+    assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
     assert "restart" in readiness.embedder().detail
     restart()
-    assert embedder_choice.embedder().name == moved.name
-    assert embedder_choice.embedder_notice() == ""
-    result = search("Mag ik ontbijten voor de ingreep?", everything())
+    assert embedder_choice.get_embedder().name == moved.name
+    assert embedder_choice.describe_embedder_choice() == ""
+    result = search("Mag ik ontbijten voor de ingreep?", unrestricted_filters())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "fasting.md")
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_where_the_weights_cannot_be_had_the_other_one_is_taken_and_said(monkeypatch):
     monkeypatch.setattr(embedder_choice, "find_weights", lambda: None)
-    assert embedder_choice.embedder().name == "all-MiniLM-L6-v2/int8"
-    assert "come for Linux on x86-64 only" in embedder_choice.embedder_notice()
+    assert embedder_choice.get_embedder().name == "all-MiniLM-L6-v2/int8"
+    assert "come for Linux on x86-64 only" in embedder_choice.describe_embedder_choice()
 
 
 def test_a_named_embedder_is_taken_without_a_notice(library, settings):
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["multilingual-e5-small"]
-    assert embedder_choice.embedder().name == "multilingual-e5-small/int8"
-    assert embedder_choice.embedder_notice() == ""
-    assert "vector" in search("visitors", everything()).trace.degraded
+    assert embedder_choice.get_embedder().name == "multilingual-e5-small/int8"
+    assert embedder_choice.describe_embedder_choice() == ""
+    assert "vector" in search("visitors", unrestricted_filters()).trace.degraded
     assert "reembed" in readiness.embedder().detail

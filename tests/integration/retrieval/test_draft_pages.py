@@ -432,13 +432,13 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user,
 
 
 def test_changing_several_collections_asks_each(library, monkeypatch):
-    from retrieval.documents.drafts.editing import changing
+    from retrieval.documents.drafts.editing import lock_for_change
 
     later = Collection.objects.create(slug="later", name="Later")
-    with changing(library.pk, later.pk):
+    with lock_for_change(library.pk, later.pk):
         pass
     for guarded in (library, later):
         gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
         monkeypatch.setattr(gates, "GATES", [gate])
-        with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), changing(later.pk, library.pk):
+        with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), lock_for_change(later.pk, library.pk):
             pytest.fail("it was let in")

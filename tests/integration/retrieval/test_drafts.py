@@ -16,7 +16,7 @@ from core.job_queue import sweep
 from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
-from retrieval.documents.drafts.editing import changing, reason_not_to_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
@@ -24,7 +24,7 @@ from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.rights.search_filters import everything, filters_for
+from retrieval.rights.search_filters import build_filters, unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.integration.conftest import lose_tasks
 from tests.support.remembered import remembered
@@ -102,11 +102,13 @@ def contents(collection):
 
 
 def first_sources(question, slug=""):
-    return [hit.passage.source for hit in search(question, everything(slug)).hits]
+    return [hit.passage.source for hit in search(question, unrestricted_filters(slug)).hits]
 
 
 def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(library, monkeypatch):
-    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded."))
+    monkeypatch.setattr(
+        embedder_choice.get_embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded.")
+    )
     draft = copied(lifecycle.begin(library))
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []
@@ -127,10 +129,10 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
 def test_only_its_name_finds_a_working_copy(library, draft):
     copy = working_copy(draft)
     staff = User(username="staff", is_staff=True)
-    assert everything().collections == filters_for(staff).collections == (library.pk,)
-    assert everything(copy.slug).collections == filters_for(staff, copy.slug).collections == (copy.pk,)
+    assert unrestricted_filters().collections == build_filters(staff).collections == (library.pk,)
+    assert unrestricted_filters(copy.slug).collections == build_filters(staff, copy.slug).collections == (copy.pk,)
     with pytest.raises(InvalidQuery):
-        filters_for(None, copy.slug)
+        build_filters(None, copy.slug)
     assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}
 
 
@@ -308,7 +310,7 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
-        with changing(document.collection_id):
+        with lock_for_change(document.collection_id):
             asking = pool.submit(publish)
             asked.wait(10)
             with pytest.raises(TimeoutError):

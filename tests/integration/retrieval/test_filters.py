@@ -9,9 +9,9 @@ import pytest
 from bench.bulk import NewDocument, replace_documents
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import NewChunk, settle
+from retrieval.index.chunk_writer import NewChunk, refresh_planner_statistics
 from retrieval.models import Document
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.types import DateRange, Retriever, SearchMethod
@@ -44,7 +44,7 @@ def passing(**filters):
     by_retriever = [
         {
             hit.passage.source
-            for hit in search("hand hygiene protocol", replace(everything(), **filters), method=method).hits
+            for hit in search("hand hygiene protocol", replace(unrestricted_filters(), **filters), method=method).hits
         }
         for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR)
     ]
@@ -113,7 +113,7 @@ def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
         "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},
         "a phrase": {},
     }.items():
-        filters = replace(everything(), **wanted)
+        filters = replace(unrestricted_filters(), **wanted)
         question = "hand hygiene protocol" if wanted else 'hand hygiene "rare protocol"'
         result = search(question, filters, method=SearchMethod.ZSCORE, top_k=15)
         assert result.trace.degraded == ()
@@ -126,7 +126,7 @@ def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
 
 
 def _fill(collection, documents, wanted_every):
-    question = embedder_choice.embedder().embed_query("hand hygiene protocol")
+    question = embedder_choice.get_embedder().embed_query("hand hygiene protocol")
     noise = np.random.default_rng(7).normal(size=(documents, len(question))) / np.sqrt(len(question))
 
     def made(number):
@@ -140,4 +140,4 @@ def _fill(collection, documents, wanted_every):
     replace_documents(collection, map(made, range(documents)), active_embedder())
     Document.objects.filter(source__startswith="common").update(metadata={"kind": "common"})
     Document.objects.filter(source__startswith="rare").update(metadata={"kind": "rare", "day": "2026-01-15"})
-    settle()
+    refresh_planner_statistics()

@@ -83,8 +83,8 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     expected = ask_all()
     assert [answer.refused for answer in expected] == [False] * len(ANSWERED) + [True] * len(REFUSED)
 
-    other = Deformed(embedder_choice.embedder())
-    monkeypatch.setattr(embedder_choice, "embedder", lambda: other)
+    other = Deformed(embedder_choice.get_embedder())
+    monkeypatch.setattr(embedder_choice, "get_embedder", lambda: other)
     forget_calibrations()
     reembed(lambda *_: None)
     with caplog.at_level(logging.WARNING):
@@ -100,7 +100,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     assert all("fit_thresholds" in each for each in told)
 
     assert "deformed, fitted on 40 passages" in printed("fit_thresholds")
-    fitted = closeness.calibration_of("deformed")
+    fitted = closeness.find_calibration("deformed")
     assert 0.5 < fitted.unrelated < fitted.answering
     assert [answer.refused for answer in ask_all()] == [answer.refused for answer in expected]
     assert "fit_thresholds" not in printed("check")

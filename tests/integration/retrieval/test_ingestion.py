@@ -183,7 +183,7 @@ def test_a_failed_version_leaves_the_one_before_in_service(collection, ingest):
 
 def test_an_embedder_that_is_away_is_tried_again_later(collection, ingest, monkeypatch):
     ingest(collection, "first.md", GUIDE)
-    monkeypatch.setattr(embedder_choice, "embedder", BrokenEmbedder)
+    monkeypatch.setattr(embedder_choice, "get_embedder", BrokenEmbedder)
     document = ingest(collection, "guide.md", "Something else entirely.")
     assert document.status == Document.Status.PENDING
     assert "embedding server" in document.error

@@ -5,11 +5,11 @@ from django.db import connection
 
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
-from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.plans import build_plan
 from retrieval.search.understanding import vocabulary
 from retrieval.search.understanding.vocabulary import MAX_EXPANSIONS
 from retrieval.text.terms import inverse_document_frequency
@@ -18,7 +18,7 @@ from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = plan_for(ProfileSettings(method=SearchMethod.LEXICAL))
+PLAN = build_plan(ProfileSettings(method=SearchMethod.LEXICAL))
 
 TEXTS = {
     "hospital.md": "The hospital is open day and night.",
@@ -33,7 +33,7 @@ library = library_of(TEXTS)
 
 
 def found(question):
-    hits = search(question, everything(), method=SearchMethod.LEXICAL).hits
+    hits = search(question, unrestricted_filters(), method=SearchMethod.LEXICAL).hits
     return [hit.passage.source for hit in hits]
 
 
@@ -46,14 +46,14 @@ def test_misspelt_words_find_what_was_meant(library, typed, source):
 
 
 def test_what_stood_in_is_shown_and_matched(library):
-    result = search("hosptial", everything(), method=SearchMethod.LEXICAL)
+    result = search("hosptial", unrestricted_filters(), method=SearchMethod.LEXICAL)
     (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
     assert retriever.expansions == {"hosptial": ("hospit",)}
     assert result.hits[0].candidate.matched_terms == ("hospit",)
 
 
 def test_words_that_the_documents_lack_are_told(library):
-    result = search("valve hosptial MongoDB", everything(), method=SearchMethod.LEXICAL)
+    result = search("valve hosptial MongoDB", unrestricted_filters(), method=SearchMethod.LEXICAL)
     (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
     assert [word.lower() for word in retriever.unknown_words] == ["mongodb", "mongo", "db"]
 
@@ -85,7 +85,7 @@ def test_an_expansion_weighs_less_and_all_weigh_by_the_most_frequent(library, in
 
 
 def test_a_passage_is_credited_with_the_best_expansion_only(library):
-    ranking = Bm25Ranker("valye", everything(), PLAN).rank(10)
+    ranking = Bm25Ranker("valye", unrestricted_filters(), PLAN).rank(10)
     sources = dict(Document.objects.values_list("chunks__pk", "source"))
     scores = {sources[chunk.chunk_id]: chunk.score for chunk in ranking.chunks}
     assert scores.keys() == {"valve.md", "value.md", "both.md"}

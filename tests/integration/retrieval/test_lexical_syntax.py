@@ -6,18 +6,18 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
-from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.plans import build_plan
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
+PLAN = build_plan(ProfileSettings(method=SearchMethod.RRF))
 
 TEXTS = {
     "wet.md": "The wet rotor of the pump must be cleaned every year.",
@@ -34,7 +34,7 @@ library = library_of(TEXTS)
 
 
 def found(question, method=SearchMethod.RRF):
-    return {hit.passage.source for hit in search(question, everything(), method=method, top_k=50).hits}
+    return {hit.passage.source for hit in search(question, unrestricted_filters(), method=method, top_k=50).hits}
 
 
 CONSTRAINED = [
@@ -84,8 +84,8 @@ def test_each_collection_is_asked_in_its_own_language(ingest):
 
 
 def test_excluded_words_are_not_embedded(library):
-    with_syntax = VectorRanker('wet "rotor" pump -nonsense', everything(), PLAN)
-    plain = VectorRanker("wet rotor pump", everything(), PLAN)
+    with_syntax = VectorRanker('wet "rotor" pump -nonsense', unrestricted_filters(), PLAN)
+    plain = VectorRanker("wet rotor pump", unrestricted_filters(), PLAN)
     stored = load_stored(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
 
@@ -99,7 +99,7 @@ def test_few_passages_that_meet_a_constraint_are_compared_exactly(library, inges
 
     monkeypatch.setattr(dense_ranker, "indexed_distance", asking)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 3)
-    assert len(VectorRanker('"wet rotor"', everything(), PLAN).rank(50).chunks) == 1
+    assert len(VectorRanker('"wet rotor"', unrestricted_filters(), PLAN).rank(50).chunks) == 1
     assert asked == []
-    VectorRanker("wet rotor", everything(), PLAN).rank(50)
+    VectorRanker("wet rotor", unrestricted_filters(), PLAN).rank(50)
     assert len(asked) == 1

@@ -11,7 +11,7 @@ from ragsite.operations import readiness
 from ragsite.operations.backups import make_backup
 from ragsite.operations.readiness import Health
 from retrieval.documents import ingestion, submission
-from retrieval.documents.reconciliation import ProblemKind, orphaned_files
+from retrieval.documents.reconciliation import ProblemKind, find_orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes
 from retrieval.models import Document
 from tests.support.source_servers import S3Remote
@@ -63,7 +63,7 @@ def test_a_document_lives_in_the_bucket(bucket, collection, ingest, client):
         (ProblemKind.MISSING_FILES, (str(document.pk),))
     ]
     # Another site may use the bucket.
-    assert orphaned_files() == []
+    assert find_orphaned_files() == []
 
     document.delete()
     assert keys(bucket) == ["site/documents/left.md"]

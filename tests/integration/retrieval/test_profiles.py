@@ -14,7 +14,7 @@ from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking import retrievers
@@ -43,7 +43,7 @@ library = library_of(
 
 
 def ask(**options):
-    return search("Which pump is open?", everything(), **options)
+    return search("Which pump is open?", unrestricted_filters(), **options)
 
 
 def in_force():
@@ -134,7 +134,7 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(library
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
     profiles.publish(profiles.add_version(profile, tight))
-    searched = pipeline.find_sources("Which part hums all day?", everything(), None, (), "", None)
+    searched = pipeline.find_sources("Which part hums all day?", unrestricted_filters(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2

@@ -11,13 +11,13 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.search.ranking import lexical_ranker
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
-from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.plans import build_plan
 from retrieval.types import SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = plan_for(ProfileSettings(method=SearchMethod.LEXICAL))
+PLAN = build_plan(ProfileSettings(method=SearchMethod.LEXICAL))
 QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water", "nothing that is there"]
 
 

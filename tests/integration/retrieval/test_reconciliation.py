@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from retrieval import tasks
 from retrieval.documents import ingestion, reconciliation
-from retrieval.documents.reconciliation import ProblemKind, check, last_counts, reconcile
+from retrieval.documents.reconciliation import ProblemKind, check, read_last_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import remove_chunks, rewrite_questions
@@ -26,7 +26,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 
@@ -125,7 +125,7 @@ def test_damage_is_found_and_repaired(library, damage, found):
         ingestion.ingest(pk)
     assert check() == []
     assert index_content() == whole
-    result = search("Which pump weighs grams?", everything())
+    result = search("Which pump weighs grams?", unrestricted_filters())
     assert result.trace.degraded == ()
     assert result.hits
 
@@ -195,7 +195,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 
     DAMAGE["vector"]()
     DAMAGE["passages miscounted"]()
-    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", fail)
+    monkeypatch.setattr(embedder_choice.get_embedder(), "embed_documents", fail)
     with pytest.raises(CommandError, match="does not answer"):
         call_command("reconcile", "--repair")
     assert kinds() == {ProblemKind.MISSING_VECTORS}
@@ -262,18 +262,18 @@ def test_the_command_for_scripts(library):
 
 
 def test_another_embedder_is_not_switched_to(library, monkeypatch):
-    monkeypatch.setattr(embedder_choice.embedder(), "name", "another")
+    monkeypatch.setattr(embedder_choice.get_embedder(), "name", "another")
     assert "reembed" in run("--repair")[1]
 
 
 def test_the_result_is_kept_for_those_who_look(library):
-    assert last_counts() == {}
+    assert read_last_counts() == {}
     DAMAGE["lexeme miscounted"]()
     tasks.reconcile.apply(throw=True)
-    counts = last_counts()
+    counts = read_last_counts()
     assert set(counts) == set(ProblemKind)
     assert counts["lexemes"] == 1
     assert sum(counts.values()) == 1
     tasks.reconcile.apply(kwargs={"repair": True}, throw=True)
     assert IndexCheck.objects.first().inconsistencies[0]["repaired"] is True
-    assert sum(last_counts().values()) == 0
+    assert sum(read_last_counts().values()) == 0

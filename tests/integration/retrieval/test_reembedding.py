@@ -11,7 +11,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice, reembedding
 from retrieval.index.reembedding import drop_unused, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
-from retrieval.rights.search_filters import everything
+from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,14 +55,14 @@ def library(collection, ingest):
 def test_the_switch(library, monkeypatch, settings):
     settings.RETRIEVAL_RERANKER = "none"
     old = Embedder.objects.get()
-    monkeypatch.setattr(embedder_choice, "embedder", Letters)
-    assert search("pump", everything()).trace.degraded == ("vector",)
+    monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
+    assert search("pump", unrestricted_filters()).trace.degraded == ("vector",)
     row = reembed(lambda *_: None)
     assert (row.name, row.is_active) == ("letters", True)
     assert Embedder.objects.get(is_active=True) == row
     assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
     assert ChunkEmbedding.objects.filter(embedder=old).count() == Chunk.objects.count()
-    assert search("pump", everything()).trace.degraded == ()
+    assert search("pump", unrestricted_filters()).trace.degraded == ()
     assert drop_unused() == 1
     assert ChunkEmbedding.objects.count() == Chunk.objects.count()
 
@@ -71,35 +71,35 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(library, mon
     monkeypatch.setattr(reembedding, "BATCH", 2)
     monkeypatch.setattr(Dying, "batches", 0)
     with monkeypatch.context() as dying:
-        dying.setattr(embedder_choice, "embedder", Dying)
+        dying.setattr(embedder_choice, "get_embedder", Dying)
         with pytest.raises(CommandError, match="still searches the old"):
             call_command("reembed")
     assert Embedder.objects.get(is_active=True).name == "all-MiniLM-L6-v2/int8"
-    assert search("pump", everything()).trace.degraded == ()
+    assert search("pump", unrestricted_filters()).trace.degraded == ()
     kept = set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
     assert len(kept) == 2
-    monkeypatch.setattr(embedder_choice, "embedder", Letters)
+    monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
     call_command("reembed")
     assert kept <= set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
 
 
 def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
-    built_in = embedder_choice.embedder
-    assert search("pump", everything()).trace.degraded == ()
+    built_in = embedder_choice.get_embedder
+    assert search("pump", unrestricted_filters()).trace.degraded == ()
     with monkeypatch.context() as switched:
-        switched.setattr(embedder_choice, "embedder", Letters)
+        switched.setattr(embedder_choice, "get_embedder", Letters)
         reembed(lambda *_: None)
     # The process still searches with the old vectors.
-    assert search("pump", everything()).trace.degraded == ()
+    assert search("pump", unrestricted_filters()).trace.degraded == ()
     assert "restart" in readiness.embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
-    monkeypatch.setattr(embedder_choice, "embedder", Letters)
+    monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
     ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
-    monkeypatch.setattr(embedder_choice, "embedder", built_in)
-    assert search("pump", everything()).trace.degraded == ("unencoded",)
+    monkeypatch.setattr(embedder_choice, "get_embedder", built_in)
+    assert search("pump", unrestricted_filters()).trace.degraded == ("unencoded",)
     drop_unused()
-    assert "vector" in search("pump", everything()).trace.degraded
+    assert "vector" in search("pump", unrestricted_filters()).trace.degraded

@@ -8,7 +8,7 @@ from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
-from retrieval.rights.search_filters import everything, filters_for, narrowing_key
+from retrieval.rights.search_filters import build_filters, hash_restrictions, unrestricted_filters
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
@@ -82,7 +82,7 @@ def member():
 
 
 def sources(user, question, **options):
-    return {hit.passage.source for hit in search(question, filters_for(user), **options).hits}
+    return {hit.passage.source for hit in search(question, build_filters(user), **options).hits}
 
 
 @pytest.mark.parametrize("method", [SearchMethod.LEXICAL, SearchMethod.VECTOR, None])
@@ -124,15 +124,15 @@ def test_who_curates_sees_all_documents(library):
 
 
 def test_no_condition_where_nothing_is_narrowed(library, member):
-    assert filters_for(AnonymousUser()).readers == (ANYBODY,)
-    assert filters_for(member).readers == (Reader(groups=("care",)),)
+    assert build_filters(AnonymousUser()).readers == (ANYBODY,)
+    assert build_filters(member).readers == (Reader(groups=("care",)),)
     Document.objects.filter(source="closed.md").update(metadata={})
-    assert filters_for(AnonymousUser()).readers == ()
-    assert everything().readers == ()
+    assert build_filters(AnonymousUser()).readers == ()
+    assert unrestricted_filters().readers == ()
 
 
 def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, member):
-    theirs, others = filters_for(member), filters_for(AnonymousUser())
+    theirs, others = build_filters(member), build_filters(AnonymousUser())
 
     def expansions(filters):
         queries = build_queries("zalvorqim", filters.collections, readers=filters.readers)
@@ -154,16 +154,16 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
 def test_tables_of_hidden_documents_are_no_candidates(library, member):
     question = "Which code has the cellar?"
     hits = list(load_passages(Chunk.objects.values_list("pk", flat=True)).values())
-    assert find_candidates(question, filters_for(member), hits)
-    assert not find_candidates(question, filters_for(AnonymousUser()), hits)
+    assert find_candidates(question, build_filters(member), hits)
+    assert not find_candidates(question, build_filters(AnonymousUser()), hits)
 
 
 def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library, member):
-    theirs, others = filters_for(member), filters_for(AnonymousUser())
+    theirs, others = build_filters(member), build_filters(AnonymousUser())
     assert answer_cache.build_key("Why?", theirs) != answer_cache.build_key("Why?", others)
-    before = narrowing_key(theirs.collections, theirs.readers)
+    before = hash_restrictions(theirs.collections, theirs.readers)
     Document.objects.filter(source="open.md").update(metadata={"groups": ["law"]})
-    assert narrowing_key(theirs.collections, theirs.readers) != before
+    assert hash_restrictions(theirs.collections, theirs.readers) != before
 
 
 def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):

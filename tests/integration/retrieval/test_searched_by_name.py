@@ -6,7 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from chat.pages.suggestions import suggestions
 from ragsite.processes.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
-from retrieval.rights.search_filters import everything, filters_for
+from retrieval.rights.search_filters import build_filters, unrestricted_filters
 from tests.support.asking import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,10 +29,10 @@ def collections(ingest):
 def test_questions_of_all_documents_leave_it_out(collections):
     guide, pumps = collections
     visitor = AnonymousUser()
-    assert filters_for(visitor).collections == everything().collections == (pumps.pk,)
-    assert filters_for(visitor, "guide").collections == (guide.pk,)
+    assert build_filters(visitor).collections == unrestricted_filters().collections == (pumps.pk,)
+    assert build_filters(visitor, "guide").collections == (guide.pk,)
     # A caller that names documents of a collection has chosen it.
-    assert guide.pk in filters_for(visitor, documents=(guide.documents.get().pk,)).collections
+    assert guide.pk in build_filters(visitor, documents=(guide.documents.get().pk,)).collections
     question = "How do I make a backup of the whole site?"
     everywhere, chosen = answered(question), answered(question, collection="guide")
     assert {source["document"]["title"] for source in everywhere.sources} <= {"Pumps", "Parts"}
@@ -55,7 +55,7 @@ def test_no_program_finds_it_without_its_name(collections, client):
 def test_it_is_searched_where_there_is_no_other(collections):
     guide, pumps = collections
     pumps.delete()
-    assert filters_for(AnonymousUser()).collections == (guide.pk,)
+    assert build_filters(AnonymousUser()).collections == (guide.pk,)
 
 
 def test_the_front_page_suggests_three_questions_of_a_collection(collections, client):

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chat.answering.checking.addresses import canonical, find_addresses, known_addresses
+from chat.answering.checking.addresses import find_addresses, find_known_addresses, normalize_address
 from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
 from tests.support.contexts import source
 
@@ -15,7 +15,7 @@ SOURCE = (
     "Order at https://good.example/parts?id=7 or mail info@good.example. See www.good.example/help and "
     'https://wiki.example/Pump_(machine), or <a href="https://good.example/html">this</a>.'
 )
-KNOWN = known_addresses([source(SOURCE)])
+KNOWN = find_known_addresses([source(SOURCE)])
 
 
 TAGS = find_tags([SOURCE])
@@ -123,14 +123,18 @@ def test_no_reader_of_markdown_finds_another_link(text, cut):
             for child in token.children or []:
                 if child.type in ("link_open", "image"):
                     href = str(child.attrs.get("href", child.attrs.get("src", "")))
-                    assert canonical(href) in KNOWN or ":" not in href and not href.startswith(("//", "/\\", "%5C"))
+                    assert (
+                        normalize_address(href) in KNOWN
+                        or ":" not in href
+                        and not href.startswith(("//", "/\\", "%5C"))
+                    )
 
 
 def test_addresses_are_compared_as_browsers_send_them():
-    assert canonical("HTTP://A.example:80") == canonical("http://a.example/")
-    assert canonical("https://a.example/\u00e9?q=%c3%a9") == "https://a.example/%C3%A9?q=%C3%A9"
+    assert normalize_address("HTTP://A.example:80") == normalize_address("http://a.example/")
+    assert normalize_address("https://a.example/\u00e9?q=%c3%a9") == "https://a.example/%C3%A9?q=%C3%A9"
     for never in ("ftp://a.example", "https://u:p@a.example/", "https://a.example\\@b", "//a.example", "https://", "x"):
-        assert canonical(never) == ""
+        assert normalize_address(never) == ""
     assert find_addresses("Mail a.b@c.example; see (https://d.example/x), www.e.example!") == [
         "https://d.example/x",
         "https://www.e.example",

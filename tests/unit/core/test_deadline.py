@@ -7,7 +7,7 @@ from core import deadline
 
 
 def test_without_a_question_a_part_has_its_own_time():
-    assert deadline.current() is None
+    assert deadline.get_current() is None
     assert deadline.seconds_left(7.0) == 7.0
 
 
@@ -48,5 +48,5 @@ def test_the_time_of_a_stage_begins_with_its_thread():
 
 def test_a_thread_of_a_pool_inherits_it_in_a_stage():
     with ThreadPoolExecutor(1) as pool, deadline.limit(5.0) as outer:
-        assert pool.submit(deadline.current).result() is None
-        assert deadline.Stage(pool, deadline.current).result(60.0) is outer
+        assert pool.submit(deadline.get_current).result() is None
+        assert deadline.Stage(pool, deadline.get_current).result(60.0) is outer

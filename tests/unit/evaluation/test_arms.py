@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, Arm, assign, effect
+from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, Arm, assign, estimate_effect
 
 SUBJECTS = [f"visitor:{number:032x}" for number in range(20_000)]
 
@@ -64,7 +64,7 @@ def looks(random, shift=0.0):
 def test_without_an_effect_looking_again_and_again_finds_one_at_most_at_the_stated_rate():
     random = np.random.default_rng(20_001)
     found = sum(
-        any((told := effect(*arms)) is not None and told.excludes_zero for arms in looks(random))
+        any((told := estimate_effect(*arms)) is not None and told.excludes_zero for arms in looks(random))
         for _ in range(SIMULATIONS)
     )
     # More would happen to a correct test once in a thousand runs.
@@ -75,7 +75,7 @@ def test_a_known_effect_is_found_and_every_interval_holds_it():
     random = np.random.default_rng(20_003)
     found = missed = 0
     for _ in range(100):
-        told = [one for arms in looks(random, shift=0.1) if (one := effect(*arms)) is not None]
+        told = [one for arms in looks(random, shift=0.1) if (one := estimate_effect(*arms)) is not None]
         found += any(one.low > 0 for one in told)
         missed += any(not one.low <= 0.1 <= one.high for one in told)
     assert found > 95
@@ -84,7 +84,7 @@ def test_a_known_effect_is_found_and_every_interval_holds_it():
 
 def test_the_interval_ends_where_the_likelihood_ratio_reaches_one_in_alpha():
     alike = [1.0, 0.0] * 100
-    told = effect(alike, alike)
+    told = estimate_effect(alike, alike)
     variance = 2 * float(np.var(alike, ddof=1)) / 200
     ratio = math.sqrt(variance / (variance + TAU**2)) * math.exp(
         TAU**2 * told.high**2 / (2 * variance * (variance + TAU**2))
@@ -93,9 +93,9 @@ def test_the_interval_ends_where_the_likelihood_ratio_reaches_one_in_alpha():
 
 
 def test_there_is_no_interval_for_few_visitors_and_an_endless_one_without_spread():
-    assert effect([0.0, 1.0] * (LEAST_PER_ARM // 2 - 1), [0.0, 1.0] * LEAST_PER_ARM) is None
-    alike = effect([1.0] * 300, [1.0] * 300)
+    assert estimate_effect([0.0, 1.0] * (LEAST_PER_ARM // 2 - 1), [0.0, 1.0] * LEAST_PER_ARM) is None
+    alike = estimate_effect([1.0] * 300, [1.0] * 300)
     assert not alike.is_known
     assert not alike.excludes_zero
     # An arm without a rare event is not certain: the variance comes from all visitors.
-    assert not effect([0.0] * 100, [0.0] * 99 + [1.0]).excludes_zero
+    assert not estimate_effect([0.0] * 100, [0.0] * 99 + [1.0]).excludes_zero

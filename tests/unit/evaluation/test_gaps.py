@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.dashboard.gaps import Unanswered, clusters, gaps, wordings
+from evaluation.dashboard.gaps import Unanswered, cluster_gaps, cluster_vectors, wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 # The three directions are orthogonal, each with its near words.
@@ -25,7 +25,7 @@ def vector_of(question):
 
 def grouped(questions):
     vectors = np.array([vector_of(words) for words in wordings(questions)], dtype=np.float32).reshape(-1, 4)
-    return gaps(questions, vectors)
+    return cluster_gaps(questions, vectors)
 
 
 questions = st.builds(
@@ -57,7 +57,7 @@ def test_every_question_is_in_one_gap_whatever_their_order(held, random):
 @settings(max_examples=100)
 @given(unit_vectors, st.floats(-0.5, 0.99))
 def test_groups_are_a_partition_and_alike_enough(vectors, least):
-    found = clusters(vectors, least)
+    found = cluster_vectors(vectors, least)
     assert sorted(row for group in found for row in group) == list(range(len(vectors)))
     means = [[float((vectors[list(a)] @ vectors[list(b)].T).mean()) for b in found] for a in found]
     for place, row in enumerate(means):
@@ -70,11 +70,11 @@ def test_groups_are_joined_by_their_mean_likeness():
     angles = np.radians([0, 10, 25, 90, 100, 180])
     vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     # 0 and 10 (0.985), 90 and 100 (0.985), then 25 with the first two: (cos 25 + cos 15) / 2 = 0.936.
-    assert clusters(vectors, 0.9) == [(0, 1, 2), (3, 4), (5,)]
-    assert clusters(vectors, 0.94) == [(0, 1), (2,), (3, 4), (5,)]
+    assert cluster_vectors(vectors, 0.9) == [(0, 1, 2), (3, 4), (5,)]
+    assert cluster_vectors(vectors, 0.94) == [(0, 1), (2,), (3, 4), (5,)]
     # The mean of the six cosines between the first two groups is 0.114; of 180 with 90 and 100 it is 0.087.
-    assert clusters(vectors, 0.12) == [(0, 1, 2), (3, 4), (5,)]
-    assert clusters(vectors, 0.1) == [(0, 1, 2, 3, 4), (5,)]
+    assert cluster_vectors(vectors, 0.12) == [(0, 1, 2), (3, 4), (5,)]
+    assert cluster_vectors(vectors, 0.1) == [(0, 1, 2, 3, 4), (5,)]
 
 
 def test_the_same_question_in_other_capitals_is_one_wording():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.evidence import nearest_unit, unknown_names, weigh
+from chat.answering.evidence import estimate_evidence, nearest_unit, unknown_names
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import Calibration
@@ -33,7 +33,7 @@ def trace(found):
 
 
 def weighed(cosine, share):
-    return weigh(trace({1: (cosine, share)}), [source("The pump is green.")], SCALE)
+    return estimate_evidence(trace({1: (cosine, share)}), [source("The pump is green.")], SCALE)
 
 
 def test_a_near_passage_with_the_questions_words_is_answerable_and_a_far_one_is_hopeless():
@@ -51,14 +51,14 @@ def test_nearer_passages_and_more_words_never_lower_the_confidence(first, second
 
 def test_the_best_of_the_sources_counts_on_each_number():
     both = [source("One.", marker=1), source("Two.", marker=2)]
-    evidence = weigh(trace({1: (0.6, 0.1), 2: (0.2, 0.9)}), both, SCALE)
+    evidence = estimate_evidence(trace({1: (0.6, 0.1), 2: (0.2, 0.9)}), both, SCALE)
     assert evidence.features == pytest.approx({"closeness": 1.0, "coverage": 0.9})
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
 def test_each_source_is_near_by_its_own_numbers():
     both = [source("One.", marker=1), source("Two.", marker=2)]
-    evidence = weigh(trace({1: (0.3, 0.0), 2: (0.2, 0.9)}), both, SCALE)
+    evidence = estimate_evidence(trace({1: (0.3, 0.0), 2: (0.2, 0.9)}), both, SCALE)
     assert (evidence.alone, evidence.near) == (frozenset(), frozenset({2}))
 
 
@@ -68,16 +68,16 @@ def test_passages_are_worth_showing_that_come_close(cosine, share, is_near):
 
 
 def test_by_words_alone_every_passage_is_worth_showing():
-    assert weigh(trace({1: (None, 0.0)}), [source("The pump.")], None).is_near
-    assert not weigh(trace({}), [], SCALE).is_near
+    assert estimate_evidence(trace({1: (None, 0.0)}), [source("The pump.")], None).is_near
+    assert not estimate_evidence(trace({}), [], SCALE).is_near
 
 
 def test_a_passage_in_another_language_does_not_answer_before_one_as_close_in_the_questions_own():
     asked = replace(trace({1: (0.32, 0.0), 2: (0.45, 0.0)}), query="When is the clinic open for you?")
     dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
     english = source("The clinic is open and the network is for all of you.", marker=2)
-    assert weigh(asked, [dutch], SCALE).alone == {1}
-    evidence = weigh(asked, [dutch, english], SCALE)
+    assert estimate_evidence(asked, [dutch], SCALE).alone == {1}
+    evidence = estimate_evidence(asked, [dutch, english], SCALE)
     assert not evidence.is_answerable
     assert not evidence.alone
 
@@ -86,7 +86,7 @@ def test_rows_of_a_table_have_the_language_of_the_text_around_them():
     rows = source("De bezoekuren zijn voor iedereen.\n\n| C4 | 10.00 – 20.00 |")
     rows = replace(rows, block=replace(rows.block, best=replace(rows.block.best, content="| C4 | 10.00 – 20.00 |")))
     asked = replace(trace({1: (0.36, 0.0)}), query="When is the visit for you?")
-    assert weigh(asked, [rows], SCALE).is_answerable
+    assert estimate_evidence(asked, [rows], SCALE).is_answerable
 
 
 def test_of_documents_in_another_language_only_unmistakable_names_are_missed():
@@ -139,18 +139,18 @@ def test_a_name_that_no_document_has_counts_against_an_answer(question, unknown,
     found = replace(trace({1: (0.6, 0.4)}), query=question)
     asked = replace(found, retrievers=(retriever,))
     assert unknown_names(asked, []) == names
-    known, lacking = (weigh(each, [source("The pump is green.")], SCALE) for each in (found, asked))
+    known, lacking = (estimate_evidence(each, [source("The pump is green.")], SCALE) for each in (found, asked))
     assert known.is_answerable
     assert lacking.is_answerable == (not names)
 
 
 @pytest.mark.parametrize(("cosine", "calibration"), [(None, SCALE), (0.6, None)])
 def test_without_vectors_or_a_calibration_words_alone_decide(cosine, calibration):
-    evidence = weigh(trace({1: (cosine, 1.0)}), [source("The pump.")], calibration)
+    evidence = estimate_evidence(trace({1: (cosine, 1.0)}), [source("The pump.")], calibration)
     assert evidence.by_words
     assert evidence.is_answerable
     assert "closeness" not in evidence.features
-    nothing = weigh(trace({1: (cosine, 0.0)}), [source("The pump.")], calibration)
+    nothing = estimate_evidence(trace({1: (cosine, 0.0)}), [source("The pump.")], calibration)
     assert not nothing.is_answerable
     assert not nothing.is_hopeless
 
@@ -162,21 +162,21 @@ def test_where_keyword_search_did_not_answer_the_words_of_the_passage_are_compar
 def test_a_passage_in_another_language_needs_no_common_words():
     dutch = source("De bezoekuren van de afdeling zijn van twee tot drie uur in de middag.")
     asked = replace(trace({1: (0.44, 0.0)}), query="Wat zijn de tijden van het bezoek aan de kinderen?")
-    assert not weigh(asked, [dutch], SCALE).is_answerable
+    assert not estimate_evidence(asked, [dutch], SCALE).is_answerable
     english = replace(asked, query="When may I visit the ward, and what are the hours?")
-    assert weigh(english, [dutch], SCALE).is_answerable
-    assert not weigh(replace(trace({1: (0.28, 0.0)}), query=english.query), [dutch], SCALE).is_answerable
+    assert estimate_evidence(english, [dutch], SCALE).is_answerable
+    assert not estimate_evidence(replace(trace({1: (0.28, 0.0)}), query=english.query), [dutch], SCALE).is_answerable
 
 
 def test_sources_that_answer_by_their_own_numbers_are_named():
     both = [source("One.", marker=1), source("Two.", marker=2), source("Three.", marker=3)]
-    evidence = weigh(trace({1: (0.2, 0.4), 2: (0.5, 0.8), 3: (0.3, 1.0)}), both, SCALE)
+    evidence = estimate_evidence(trace({1: (0.2, 0.4), 2: (0.5, 0.8), 3: (0.3, 1.0)}), both, SCALE)
     assert evidence.is_answerable
     assert evidence.alone == {2, 3}
 
 
 def test_no_sources_no_confidence():
-    assert weigh(trace({}), [], SCALE).probability == 0.0
+    assert estimate_evidence(trace({}), [], SCALE).probability == 0.0
 
 
 def nearest(question, found):
@@ -203,7 +203,7 @@ def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(mon
     def fail(texts):
         raise EmbeddingFailed("down")
 
-    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", fail)
+    monkeypatch.setattr(embedder_choice.get_embedder(), "embed_documents", fail)
     assert nearest("Hoe zwaar is hij?", source("It is green. It weighs four kilos.")) == "It is green."
     assert "does not answer" in caplog.text
 
@@ -218,5 +218,5 @@ def test_a_passage_without_words_has_no_nearest_place():
 
 
 def test_half_of_the_words_answer_where_there_are_no_vectors():
-    assert weigh(trace({1: (None, 0.5)}), [source("The pump.")], None).is_answerable
-    assert not weigh(trace({1: (None, 0.4)}), [source("The pump.")], None).is_answerable
+    assert estimate_evidence(trace({1: (None, 0.5)}), [source("The pump.")], None).is_answerable
+    assert not estimate_evidence(trace({1: (None, 0.4)}), [source("The pump.")], None).is_answerable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.units import UnitKind, quotable_units
+from chat.answering.units import UnitKind, find_quotable_units
 from tests.support.contexts import source
 
 MARKDOWN = """# Pumps
@@ -29,7 +29,7 @@ manage.py reconcile
 
 
 def test_units_are_exact_and_headings_are_none():
-    units = quotable_units([source(MARKDOWN)])
+    units = find_quotable_units([source(MARKDOWN)])
     for unit in units:
         assert MARKDOWN[unit.start - 100 : unit.end - 100] == unit.text
     assert [(unit.kind, unit.text.split("\n")[0]) for unit in units] == [
@@ -49,24 +49,24 @@ def test_units_are_exact_and_headings_are_none():
 
 def test_records_of_a_table_are_units():
     content = "sku: A-100; name: Valve; bar: 6\nsku: A-200; name: Pump. Small; bar: 9\n"
-    assert [unit.text for unit in quotable_units([source(content)])] == content.strip().split("\n")
+    assert [unit.text for unit in find_quotable_units([source(content)])] == content.strip().split("\n")
 
 
 def test_headings_of_plain_text_are_known_from_the_passage():
     content = "7.3 Limits of pressure\nThe maximum is 10 bar."
-    (unit,) = quotable_units([source(content, headings=("7.3 Limits of pressure",))])
+    (unit,) = find_quotable_units([source(content, headings=("7.3 Limits of pressure",))])
     assert (unit.text, unit.heading) == ("The maximum is 10 bar.", "7.3 Limits of pressure")
 
 
 def test_the_question_of_an_faq_is_the_heading_of_its_answer():
     content = "## Visits\n\n**May I bring a dog?**\n\nDogs stay outside.\n"
-    (unit,) = quotable_units([source(content)])
+    (unit,) = find_quotable_units([source(content)])
     assert (unit.text, unit.heading) == ("Dogs stay outside.", "May I bring a dog?")
 
 
 def test_rows_of_a_table_of_html_have_a_head_in_markdown():
     table = "<table>\n<tr><td>Grade</td><td>Pay</td></tr>\n<tr><td>Junior</td><td>$70k</td></tr>\n</table>\n"
-    (unit,) = quotable_units([source(table)])
+    (unit,) = find_quotable_units([source(table)])
     assert unit.table_head == "| Grade | Pay |\n|---|---|"
     assert "Junior" in unit.text
     assert "Grade" not in unit.text
@@ -83,5 +83,5 @@ def test_rows_of_a_table_of_html_have_a_head_in_markdown():
     ],
 )
 def test_headings_are_words_without_markup(line, heading):
-    (unit,) = quotable_units([source(f"{line}\n\nThe name of the database.\n")])
+    (unit,) = find_quotable_units([source(f"{line}\n\nThe name of the database.\n")])
     assert unit.heading == heading

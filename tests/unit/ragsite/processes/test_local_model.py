@@ -24,34 +24,34 @@ def model(tmp_path, settings, monkeypatch):
 
 
 def test_what_can_be_served_has_no_trouble(model):
-    assert local_model.trouble() == ""
+    assert local_model.find_problem() == ""
     assert not local_model.is_ready()
 
 
 def test_a_file_that_is_missing_or_no_model_is_named(model, settings):
     model.write_bytes(b"PK\3\4 something else")
-    assert local_model.trouble() == f"LOCAL_MODEL: {model} is not a GGUF file."
+    assert local_model.find_problem() == f"LOCAL_MODEL: {model} is not a GGUF file."
     model.unlink()
-    assert local_model.trouble() == f"LOCAL_MODEL: the file {model} cannot be read (No such file or directory)."
+    assert local_model.find_problem() == f"LOCAL_MODEL: the file {model} cannot be read (No such file or directory)."
     settings.LOCAL_MODEL = str(model.parent)
-    assert "cannot be read (Is a directory)" in local_model.trouble()
+    assert "cannot be read (Is a directory)" in local_model.find_problem()
 
 
 def test_a_missing_engine_is_told_with_its_remedy(model, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert local_model.trouble().endswith("pip install -r requirements-local-model.txt")
+    assert local_model.find_problem().endswith("pip install -r requirements-local-model.txt")
 
 
 def test_too_little_memory_is_told_in_mib(model, monkeypatch):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=300 * 2**20, total=2**34))
-    assert local_model.trouble() == "LOCAL_MODEL: tiny.gguf needs about 512 MiB of memory, and 300 MiB are free."
+    assert local_model.find_problem() == "LOCAL_MODEL: tiny.gguf needs about 512 MiB of memory, and 300 MiB are free."
 
 
 def test_a_port_that_another_program_has_is_told(model, settings):
     with socket.socket() as other:
         other.bind(("127.0.0.1", settings.LOCAL_MODEL_PORT))
         other.listen()
-        found = local_model.trouble()
+        found = local_model.find_problem()
     assert f"port {settings.LOCAL_MODEL_PORT} on 127.0.0.1 cannot be used (Address already in use)" in found
     assert "ask that one: OPENAI_BASE_URL=" in found
 

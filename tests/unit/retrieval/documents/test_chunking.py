@@ -9,10 +9,10 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.text.chunking import (
     MAX_CONTEXT_CHARS,
     SPECIAL_TOKENS,
+    build_embedding_text,
+    build_heading_context,
     chunk,
     content_hash,
-    embedding_text,
-    heading_context,
 )
 
 
@@ -50,7 +50,7 @@ def check(extracted, chunks, budget, count=count_words):
         assert passage.text == passage.text.rstrip()
         covered[passage.start : passage.end] = [True] * (passage.end - passage.start)
         room = budget - SPECIAL_TOKENS
-        context = heading_context(extracted.title, passage.heading_path)
+        context = build_heading_context(extracted.title, passage.heading_path)
         body, around = count([passage.text])[0], count([context])[0]
         assert body + around <= room or body <= max(1, room // 4) or len(passage.text) == 1
     assert all(covered[at] or char.isspace() for at, char in enumerate(text))
@@ -208,12 +208,12 @@ def test_nothing_to_cut_and_nothing_to_cut_with():
 
 
 def test_the_context_names_title_and_headings_once_within_its_length():
-    assert heading_context("Guide", ["guide", "Setup"]) == "Guide > Setup"
-    assert heading_context("", []) == ""
-    assert embedding_text("Guide", ["Setup"], "x") == "Guide > Setup\nx"
-    assert embedding_text("", [], "x") == "x"
-    assert heading_context("Guide", ["m" * 90, "n" * 90, "Last one"]) == f"Guide > {'n' * 90} > Last one"
-    assert len(heading_context("T" * 500, ["h" * 500])) <= MAX_CONTEXT_CHARS
+    assert build_heading_context("Guide", ["guide", "Setup"]) == "Guide > Setup"
+    assert build_heading_context("", []) == ""
+    assert build_embedding_text("Guide", ["Setup"], "x") == "Guide > Setup\nx"
+    assert build_embedding_text("", [], "x") == "x"
+    assert build_heading_context("Guide", ["m" * 90, "n" * 90, "Last one"]) == f"Guide > {'n' * 90} > Last one"
+    assert len(build_heading_context("T" * 500, ["h" * 500])) <= MAX_CONTEXT_CHARS
 
 
 def test_the_hash_ignores_white_space_and_sees_words_and_headings():

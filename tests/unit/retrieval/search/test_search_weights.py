@@ -2,7 +2,11 @@
 
 import pytest
 
-from retrieval.search.understanding.joined_questions import SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS, search_weights
+from retrieval.search.understanding.joined_questions import (
+    SEARCH_WEIGHTS,
+    SEARCH_WEIGHTS_OF_FEW_WORDS,
+    choose_search_weights,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,4 +21,4 @@ from retrieval.search.understanding.joined_questions import SEARCH_WEIGHTS, SEAR
     ],
 )
 def test_only_short_questions_lean_on_the_one_before(question, leans):
-    assert search_weights(question) == (SEARCH_WEIGHTS_OF_FEW_WORDS if leans else SEARCH_WEIGHTS)
+    assert choose_search_weights(question) == (SEARCH_WEIGHTS_OF_FEW_WORDS if leans else SEARCH_WEIGHTS)

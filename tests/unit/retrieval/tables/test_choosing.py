@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose, weigh_names
-from retrieval.tables.names import label_of, words_of_name
+from retrieval.tables.names import format_label, split_name
 from tests.support.tables import known_table
 
 PARTS = known_table(
@@ -28,7 +28,7 @@ def nearness_in(table):
     """Return a function that counts the words shared with a column's name, in place of an embedder."""
 
     def nearness(text, columns):
-        return [float(len(set(words_of_name(table.columns[at].name)) & set(text.lower().split()))) for at in columns]
+        return [float(len(set(split_name(table.columns[at].name)) & set(text.lower().split()))) for at in columns]
 
     return nearness
 
@@ -134,7 +134,7 @@ def test_odd_tables_are_shown_too(source):
 
 
 def test_labels_of_columns_have_their_unit_in_brackets():
-    assert [label_of(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)", "WebDAV", "RPM")] == [
+    assert [format_label(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)", "WebDAV", "RPM")] == [
         "weight (g)", "max pressure (bar)", "Full name", "A (m)", "WebDAV", "RPM"
     ]  # fmt: skip
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from retrieval.text.terms import (
     DIMENSIONS,
-    document_terms,
     expand_identifiers,
     inverse_document_frequency,
     lexeme_dimension,
-    spellings,
+    list_spellings,
+    make_document_terms,
 )
 
 
@@ -58,7 +58,8 @@ def test_symbols_become_words_and_languages_without_blanks_pairs(text, terms):
 
 def test_codes_with_blanks_are_added_to_a_document_as_one_word():
     assert (
-        document_terms("ISO 9001, MX 9920 W, IN 2024 A") == "ISO 9001, MX 9920 W, IN 2024 A\nin2024a\niso9001\nmx9920w"
+        make_document_terms("ISO 9001, MX 9920 W, IN 2024 A")
+        == "ISO 9001, MX 9920 W, IN 2024 A\nin2024a\niso9001\nmx9920w"
     )
 
 
@@ -78,7 +79,7 @@ def test_ordinary_text_stays_as_it_is(text):
     ],
 )
 def test_a_phrase_is_spelt_in_each_way_that_documents_have(phrase, ways):
-    assert spellings(phrase) == ways
+    assert list_spellings(phrase) == ways
 
 
 @pytest.mark.parametrize("name", ["maxConflicts", "max_conflicts", "MAX_CONFLICTS", "MX-9920-W", "my-file", "load"])
@@ -92,7 +93,7 @@ def test_a_name_within_a_path_is_found_as_if_it_were_alone(path, name):
 
 @given(st.text(max_size=60))
 def test_the_first_spelling_is_the_documents_own(phrase):
-    assert spellings(phrase)[0].split() == expand_identifiers(phrase).split()
+    assert list_spellings(phrase)[0].split() == expand_identifiers(phrase).split()
 
 
 def test_paths_and_tags_do_not_swallow_words():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from chat.answering.checking.answer_stream import LONGEST_SHARED, AnswerStream
-from chat.answering.checking.citations import quoted
+from chat.answering.checking.citations import escape_markers
 from chat.answering.prompts import compose
 from chat.exceptions import AnswerWithheld
 from tests.support.contexts import source
@@ -68,7 +68,7 @@ def test_the_name_of_the_function_is_withheld_unless_a_source_has_it():
 
 def test_what_stands_in_a_source_may_be_said():
     rules = compose("How?", [source("x")], today=date(2026, 3, 9), budget_tokens=8000).messages[0]["content"]
-    documented = quoted(rules[rules.index("- Use the sources") :][:200])
+    documented = escape_markers(rules[rules.index("- Use the sources") :][:200])
     _, output = prompted(documented)
     assert streamed(output, f'The rules are: "{documented}".').startswith('The rules are: "- Use the sources')
 

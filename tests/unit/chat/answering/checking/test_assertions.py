@@ -6,8 +6,8 @@ from chat.answering.checking.support import extract_assertion
 from chat.answering.checking.words import (
     contradicts,
     number_values,
-    numbers_asserted,
-    numbers_held,
+    read_asserted_numbers,
+    read_numbers,
     split_words,
     stems_of_word,
 )
@@ -96,8 +96,8 @@ def test_a_number_is_what_english_or_dutch_may_mean_by_it(number, values):
 
 
 def test_number_words_answer_but_do_not_ask():
-    assert numbers_asserted("one of two pumps, 4 valves") == (frozenset({"4"}),)
-    assert {"2", "4", "3"} <= numbers_held("Twee pompen, vier kleppen, the third one")
+    assert read_asserted_numbers("one of two pumps, 4 valves") == (frozenset({"4"}),)
+    assert {"2", "4", "3"} <= read_numbers("Twee pompen, vier kleppen, the third one")
 
 
 @pytest.mark.parametrize(

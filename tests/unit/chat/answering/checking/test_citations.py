@@ -1,17 +1,17 @@
 import pytest
 
 from chat.answering.checking.citations import (
-    cited_words,
+    escape_markers,
     find_markers,
+    iterate_cited_words,
     quote_for_answer,
-    quoted,
     remove_markers,
 )
 
 
 def test_a_documents_own_numbers_are_written_otherwise():
     text = "See [2], [1; 3] and values[0]; run `a[2]`:\n\n```\nb[2]\n```\n"
-    assert quoted(text) == text.replace("[", "⟦").replace("]", "⟧")
+    assert escape_markers(text) == text.replace("[", "⟦").replace("]", "⟧")
     assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
 
 
@@ -31,7 +31,7 @@ def test_a_documents_own_numbers_are_written_otherwise():
     ],
 )
 def test_a_marker_speaks_for_the_words_before_it(text, expected):
-    found = list(cited_words(text, find_markers(text)))
+    found = list(iterate_cited_words(text, find_markers(text)))
     assert [(marker.number, words) for marker, words in found] == expected
     assert [marker for marker, _ in found] == find_markers(text)
     assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker, _ in found)

@@ -9,8 +9,8 @@ from chat.answering.checking.support import (
     SupportReason,
     SupportScorer,
     cut_passage,
+    estimate_groundedness,
     estimate_support,
-    groundedness,
 )
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
@@ -97,5 +97,5 @@ def test_support_is_a_probability_that_no_doubt_raises(low, more, found, further
 
 @given(st.lists(shares, max_size=8))
 def test_an_answer_is_at_most_as_grounded_as_its_worst_sentence(supports):
-    assert 0 <= groundedness(supports) <= min(supports, default=1.0)
-    assert groundedness([]) == 1.0
+    assert 0 <= estimate_groundedness(supports) <= min(supports, default=1.0)
+    assert estimate_groundedness([]) == 1.0

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.checking.citations import cited_sentences, find_markers, group_markers
+from chat.answering.checking.citations import find_cited_sentences, find_markers, group_markers
 
 
 def sentences(text):
     return [
-        (text[each.start : each.end], each.markers) for each in cited_sentences(text, group_markers(find_markers(text)))
+        (text[each.start : each.end], each.markers)
+        for each in find_cited_sentences(text, group_markers(find_markers(text)))
     ]
 
 
@@ -44,7 +45,7 @@ def test_markers_speak_for_the_sentences_before_them(text, expected):
 def test_sentences_are_in_order_and_never_overlap(pieces):
     text = "".join(pieces)
     end = 0
-    for sentence in cited_sentences(text, group_markers(find_markers(text))):
+    for sentence in find_cited_sentences(text, group_markers(find_markers(text))):
         assert end <= sentence.start < sentence.end <= len(text)
         assert text[sentence.start : sentence.end].strip() == text[sentence.start : sentence.end]
         end = sentence.end

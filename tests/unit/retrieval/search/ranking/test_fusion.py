@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.ranking.fusion import add_searches, fuse
-from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.plans import build_plan
 from retrieval.types import QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
 FUSING = [m for m in SearchMethod if m not in (SearchMethod.LEXICAL, SearchMethod.VECTOR)]
@@ -22,7 +22,7 @@ def ranking(retriever, scores):
 
 
 def plan(method, weights=None, **changes):
-    built = plan_for(replace(ProfileSettings().as_published(method), **changes))
+    built = build_plan(replace(ProfileSettings().as_published(method), **changes))
     return built if weights is None else replace(built, weights=weights)
 
 
@@ -91,15 +91,15 @@ def test_ties_are_broken_by_id():
 
 def test_top_k_beyond_the_depth_is_refused():
     with pytest.raises(InvalidQuery, match="between 1 and 50"):
-        plan_for(ProfileSettings(method=SearchMethod.RRF), top_k=51)
+        build_plan(ProfileSettings(method=SearchMethod.RRF), top_k=51)
 
 
 def test_adaptive_takes_its_weights_from_the_class():
     adaptive = ProfileSettings(method=SearchMethod.ADAPTIVE)
-    assert plan_for(adaptive, QueryClass.CONCEPTUAL).weights == RetrieverWeights(0.8, 0.2)
-    assert plan_for(adaptive, QueryClass.CODE).weights == RetrieverWeights(0.5, 0.5)
-    assert plan_for(adaptive, QueryClass.TROUBLESHOOTING).weights == RetrieverWeights(0.6, 0.4)
-    assert plan_for(adaptive, QueryClass.DEFAULT).weights == RetrieverWeights(0.7, 0.3)
+    assert build_plan(adaptive, QueryClass.CONCEPTUAL).weights == RetrieverWeights(0.8, 0.2)
+    assert build_plan(adaptive, QueryClass.CODE).weights == RetrieverWeights(0.5, 0.5)
+    assert build_plan(adaptive, QueryClass.TROUBLESHOOTING).weights == RetrieverWeights(0.6, 0.4)
+    assert build_plan(adaptive, QueryClass.DEFAULT).weights == RetrieverWeights(0.7, 0.3)
 
 
 score_lists = st.dictionaries(
@@ -131,7 +131,7 @@ def test_one_leg_alone_keeps_its_order(lexical, method):
 
 
 def fused_by(method, vector, lexical, *others):
-    plan = plan_for(ProfileSettings(method=method))
+    plan = build_plan(ProfileSettings(method=method))
     return fuse(plan, [ranking(Retriever.VECTOR, vector), ranking(Retriever.LEXICAL, lexical)], None, others)
 
 
