@@ -226,7 +226,7 @@ def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     _asked, answer = begin_as_asked(request, arguments)
     answer = finish_answer(answer, request.user)
-    told = payloads.completed(answer, answer.citations.all())
+    told: dict[str, Any] = {**payloads.completed(answer, answer.citations.all())}
     for place in (*told["citations"], *told["alternatives"]):
         document = place["document"]
         place["url"] = _build_passage_address(request, document["id"], place["start"], place["end"])

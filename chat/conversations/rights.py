@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet
 from django.http import HttpRequest
@@ -17,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
+from chat.payload_types import PlacePayload
 from core.audit_signal import record_event
 from core.user_types import AnyUser
 from core.users import is_staff_with
@@ -113,8 +113,9 @@ def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
     return hash_restrictions(behind, find_readers(behind, user))
 
 
-def list_documents(places: Iterable[dict[str, Any]]) -> frozenset[int]:
-    return frozenset(place["document"]["id"] for place in places)
+def list_documents(places: Iterable[PlacePayload]) -> frozenset[int]:
+    # Only citations of deleted documents lack an id.
+    return frozenset(place["document"]["id"] for place in places)  # type: ignore[misc]
 
 
 def find_documents_behind(answer: Answer) -> frozenset[int]:

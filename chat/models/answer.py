@@ -18,6 +18,16 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
+from chat.payload_types import (
+    AlternativePayload,
+    ChoicePayload,
+    ComputedPayload,
+    PlacePayload,
+    SourcePayload,
+    StatementPayload,
+    TablePayload,
+    UsagePayload,
+)
 from core.database import IS_NOT_WAITING
 from core.jobs import Leased, acquire_lease
 from core.key_limits import KeyLimits, set_limits
@@ -107,8 +117,8 @@ class Answer(Leased):
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
     # Passages beside or instead of the answer, and suggested questions.
-    alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list, db_column="near")
-    choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
+    alternatives: models.JSONField[list[AlternativePayload]] = models.JSONField(default=list, db_column="near")
+    choices: models.JSONField[list[ChoicePayload]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
     notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))
     search_method = models.CharField(_("search method"), max_length=12)
@@ -117,23 +127,23 @@ class Answer(Leased):
     prompt_version = models.PositiveSmallIntegerField(null=True)
     # The model's messages with its reply, continued by follow-ups.
     dialogue = models.JSONField(default=list, db_default=[])
-    usage = models.JSONField(default=dict)
+    usage: models.JSONField[UsagePayload] = models.JSONField(default=dict)
     # Both were searched: rewritten, and joined with the previous question.
     completed_question = models.TextField()
     joined_question = models.TextField()
     # Probability of an answer in the documents, 0 to 1.
     confidence = models.FloatField(null=True)
     # A value computed over a table.
-    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
+    computed: models.JSONField[ComputedPayload | None] = models.JSONField(null=True)
     # The table below the answer.
-    table: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
-    statements = models.JSONField(default=list)
+    table: models.JSONField[TablePayload | None] = models.JSONField(null=True)
+    statements: models.JSONField[list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
     # Equal keys have equal answers.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
-    sources = models.JSONField(default=list)
+    sources: models.JSONField[list[SourcePayload]] = models.JSONField(default=list)
     # Everything that the text may use, also if deleted; a reader needs rights to all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
@@ -171,7 +181,7 @@ class Answer(Leased):
         return self.question
 
     @property
-    def quoted_places(self) -> list[dict[str, Any]]:
+    def quoted_places(self) -> list[PlacePayload]:
         """The passages to which a reader of the answer needs rights."""
         return [*self.sources, *self.alternatives]
 

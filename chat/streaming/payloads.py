@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from chat.answering.approved_answers import get_approval, split_text
 from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation
+from chat.payload_types import (
+    AlternativePayload,
+    CitationPayload,
+    CompletedPayload,
+    ComputedPayload,
+    DocumentPayload,
+    PlacePayload,
+    SearchedPayload,
+    ShownRowsPayload,
+    SourcePayload,
+    TokenPayload,
+    TraceFieldsPayload,
+    UsagePayload,
+)
 from chat.types import read_trace
 from core.dataclass_json import to_json
 from retrieval.passage_address import passage_url
@@ -21,14 +35,12 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields of both an answer and `searched`.
-_SEARCHED = ("sources", "search_method", "degraded", "completed_question", "joined_question", "confidence")
 # Fields of a citation, its row and its JSON.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
-def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
+def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
     """Return the payload of a `token`; None: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
@@ -38,7 +50,7 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
     }
 
 
-def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
+def tokens(answer: Answer) -> Iterator[TokenPayload]:
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
@@ -47,7 +59,7 @@ def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
         begin = end
 
 
-def searched(draft: AnswerDraft) -> dict[str, Any]:
+def searched(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
         "sources": [source(found, draft.question) for found in draft.sources],
@@ -60,11 +72,19 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
     }
 
 
-def searched_before(answer: Answer) -> dict[str, Any]:
-    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_read_trace_fields(read_trace(answer.trace))}
+def searched_before(answer: Answer) -> SearchedPayload:
+    return {
+        "sources": answer.sources,
+        "search_method": answer.search_method,
+        "degraded": answer.degraded,
+        "completed_question": answer.completed_question,
+        "joined_question": answer.joined_question,
+        "confidence": answer.confidence,
+        **_read_trace_fields(read_trace(answer.trace)),
+    }
 
 
-def _read_trace_fields(trace: SearchTrace | None) -> dict[str, Any]:
+def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -82,8 +102,9 @@ def completed_question(trace: SearchTrace) -> str:
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
     found = searched(draft)
-    for name in _SEARCHED:
-        setattr(answer, name, found[name])
+    answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
+    answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
+    answer.confidence = found["confidence"]
     answer.profile_version_id = draft.profile_version
 
 
@@ -94,7 +115,8 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
-    answer.usage = to_json(outcome.usage) or {}
+    usage: UsagePayload = to_json(outcome.usage) if outcome.usage is not None else {}
+    answer.usage = usage
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
@@ -112,7 +134,7 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
     return answer, fill_in_outcome(answer, draft, outcome)
 
 
-def source(found: ContextSource, question: str) -> dict[str, Any]:
+def source(found: ContextSource, question: str) -> SourcePayload:
     """Return the payload of a source; ``snippet`` is closest to the question."""
     block = found.block
     return {
@@ -133,7 +155,7 @@ def _is_instructed(content: str) -> bool:
     return bool(find_instructions(content))
 
 
-def _describe_place(passage: Passage) -> dict[str, Any]:
+def _describe_place(passage: Passage) -> PlacePayload:
     return {
         "collection": passage.collection_name,
         "chunk_id": passage.chunk_id,
@@ -149,16 +171,20 @@ def _describe_place(passage: Passage) -> dict[str, Any]:
     }
 
 
-def _describe_alternative(found: Alternative) -> dict[str, Any]:
+def _describe_alternative(found: Alternative) -> AlternativePayload:
     passage = found.passage
     return {
         **_describe_place(passage),
         "url": passage_url(passage.document_id, found.start, found.end),
-        **{name: getattr(found, name) for name in ("text", "quote", "start", "end", "score")},
+        "text": found.text,
+        "quote": found.quote,
+        "start": found.start,
+        "end": found.end,
+        "score": found.score,
     }
 
 
-def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
+def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> ComputedPayload | None:
     """Return the computation that the answer states, if it is extractive."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
@@ -183,7 +209,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
+def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return a finished answer, without its original's id, which would open a stranger's answer."""
     approval = get_approval(answer.approved)
     return {
@@ -205,8 +231,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "completed_question": answer.completed_question,
         "joined_question": answer.joined_question,
         "usage": answer.usage,
-        **({"computed": answer.computed} if answer.computed else {}),
-        **({"table": answer.table} if answer.table else {}),
+        **_list_shown_rows(answer),
         "approved": None if approval is None else {"by": approval.by, "on": approval.on.isoformat()},
         "repeats": answer.repeats_id is not None,
         "repeated_from": answer.repeats.completed_at.isoformat()
@@ -215,28 +240,60 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
     }
 
 
+def _list_shown_rows(answer: Answer) -> ShownRowsPayload:
+    shown: ShownRowsPayload = {}
+    if answer.computed:
+        shown["computed"] = answer.computed
+    if answer.table:
+        shown["table"] = answer.table
+    return shown
+
+
 def is_cut_off(answer: Answer) -> bool:
     """Return whether the text was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
-def _describe_cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
-    of_document = {name: source["document"][name] for name in ("url", "collection")}
+def _describe_cited(cited: Citation, source: PlacePayload) -> CitationPayload:
+    document: DocumentPayload = {
+        "id": cited.document_id,
+        "title": cited.document_title,
+        "url": source["document"]["url"],
+        "collection": source["document"]["collection"],
+    }
     return {
-        **{name: getattr(cited, name) for name in _MARKER},
+        "marker": cited.marker,
+        "marker_start": cited.marker_start,
+        "marker_end": cited.marker_end,
         "chunk_id": cited.chunk_id,
         "collection": source["collection"],
-        "document": {"id": cited.document_id, "title": cited.document_title, **of_document},
+        "document": document,
         "section": cited.section,
         "page": cited.page,
         "page_unit": source["page_unit"],
-        **{name: getattr(cited, name) for name in _QUOTE},
+        "quote": cited.quote,
+        "start": cited.start,
+        "end": cited.end,
+        "support": cited.support,
+        "verbatim": cited.verbatim,
+        "marked_start": cited.marked_start,
+        "marked_end": cited.marked_end,
     }
 
 
-def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
-    """Return the first source from the cited document, with defaults."""
-    unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
-    found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
+def source_of(answer: Answer, cited: Citation) -> PlacePayload:
+    """Return the place of the first source from the cited document, with defaults for an unknown one."""
+    unknown: PlacePayload = {
+        "collection": "",
+        "chunk_id": None,
+        "document": {"id": None, "title": "", "url": "", "collection": ""},
+        "section": "",
+        "page": None,
+        "page_unit": "page",
+    }
+    found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
+    if found is None:
+        return unknown
+    # Rows of earlier releases lack some fields.
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from importlib import import_module
 from typing import Any
@@ -20,6 +20,7 @@ from chat.conversations import rights
 from chat.conversations.history import find_sources_of_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
+from chat.payload_types import PlacePayload
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, get_limits, set_limits
@@ -138,7 +139,7 @@ class _Reader:
         payload = _load_searched(answer)
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
-    def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
+    def may_read(self, sources: Sequence[PlacePayload], *, fresh: bool = False) -> bool:
         """Return whether these and all earlier sources may be read."""
         quoted = rights.list_documents(sources)
         self._documents |= quoted

@@ -7,9 +7,9 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from chat.models import Answer, StreamedEvent
+from chat.payload_types import EventPayload
 from chat.types import AnswerDraft, Completed, Failed
 from retrieval.types import SearchFilters, Turn
 
@@ -66,7 +66,7 @@ class Run:
             self.is_stopped = True
             self.task.cancel()
 
-    def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
+    def next_event(self, name: str, payload: EventPayload) -> StreamedEvent:
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload
@@ -77,7 +77,7 @@ class Run:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
-    def publish_next(self, name: str, payload: dict[str, Any]) -> None:
+    def publish_next(self, name: str, payload: EventPayload) -> None:
         """Publish the next event."""
         self.publish(self.next_event(name, payload))
 

@@ -1,0 +1,255 @@
+"""Types of the JSON of answers and events, as the API sends it and rows store it. Pure Python.
+
+Fields that are ``NotRequired`` are missing in rows of earlier releases, unless the class gives another reason.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class DocumentPayload(TypedDict):
+    """A document. ``url`` is its address on the web, ``collection`` a slug."""
+
+    id: int | None
+    title: str
+    url: str
+    collection: NotRequired[str]
+
+
+class PlacePayload(TypedDict):
+    """A passage of a document. ``collection`` is a name, ``page_unit`` what ``page`` counts."""
+
+    collection: NotRequired[str]
+    chunk_id: int | None
+    document: DocumentPayload
+    section: str
+    page: int | None
+    page_unit: NotRequired[str]
+
+
+class SourcePayload(PlacePayload):
+    """A source of the answer, cited as ``[marker]``.
+
+    ``content`` is ``text[start:end]`` of the document, ``snippet`` the words closest to the question.
+    ``instructions``: sentences instruct a model.
+    """
+
+    marker: int
+    content: str
+    start: int
+    end: int
+    score: float
+    snippet: NotRequired[str]
+    instructions: NotRequired[bool]
+
+
+class AlternativePayload(PlacePayload):
+    """A passage beside or instead of the answer. ``url`` is its address on this site."""
+
+    url: NotRequired[str]
+    text: NotRequired[str]
+    quote: str
+    start: int
+    end: int
+    score: float
+
+
+class CitationPayload(PlacePayload):
+    """A checked citation: the JSON of `chat.types.VerifiedCitation`, which explains the fields."""
+
+    marker: int
+    marker_start: int
+    marker_end: int
+    quote: str
+    start: int
+    end: int
+    support: float | None
+    verbatim: bool
+    marked_start: int | None
+    marked_end: int | None
+
+
+class ChoicePayload(TypedDict):
+    """A suggested question, and its label."""
+
+    label: str
+    question: str
+
+
+class BestPlacePayload(TypedDict):
+    """The JSON of `chat.types.BestPlace`."""
+
+    marker: int
+    start: int
+    end: int
+
+
+class StatementPayload(TypedDict):
+    """The JSON of `chat.types.CheckedStatement`, which explains the fields."""
+
+    start: int
+    end: int
+    markers: list[int]
+    support: float | None
+    supported: bool | None
+    reasons: list[str]
+    best: BestPlacePayload | None
+    verbatim: bool
+
+
+class UsagePayload(TypedDict, total=False):
+    """The JSON of `chat.types.Usage`; empty if no model was asked."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    estimated: bool
+
+
+class TablePayload(TypedDict):
+    """The JSON of `retrieval.tables.results.ShownTable`, which explains the fields."""
+
+    document: DocumentPayload
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    row_count: int
+    matched: int
+    shown: int
+    sorted_by: str
+    url: str
+    conditions: list[str]
+    summary: str
+
+
+class ComputedDocumentPayload(TypedDict):
+    id: int
+    title: str
+
+
+class ComputedTablePayload(TypedDict):
+    """A table of ``rows`` rows."""
+
+    document: ComputedDocumentPayload
+    caption: str
+    rows: int
+
+
+class ComputedRowsPayload(TypedDict):
+    """The rows that meet the conditions; ``numbers`` start at 1."""
+
+    count: int
+    numbers: list[int]
+
+
+class ComputedPayload(TypedDict):
+    """A value computed over the rows of a table."""
+
+    operation: str
+    values: list[str]
+    conditions: list[str]
+    table: ComputedTablePayload
+    rows: ComputedRowsPayload
+
+
+class ApprovalPayload(TypedDict):
+    """The approver, and the ISO date."""
+
+    by: str
+    on: str
+
+
+class ShownRowsPayload(TypedDict, total=False):
+    """The parts of an answer that are left out without a table."""
+
+    computed: ComputedPayload
+    table: TablePayload
+
+
+class CompletedPayload(ShownRowsPayload):
+    """The event `completed`: a finished answer, also the reply of the API."""
+
+    answer: str
+    answer_id: str
+    conversation: str
+    state: str
+    refused: bool
+    alternatives: list[AlternativePayload]
+    choices: list[ChoicePayload]
+    citations: list[CitationPayload]
+    search_method: str
+    degraded: list[str]
+    generator: str
+    notice: str
+    cut_off: bool
+    statements: list[StatementPayload]
+    confidence: float | None
+    completed_question: str
+    joined_question: str
+    usage: UsagePayload
+    approved: ApprovalPayload | None
+    repeats: bool
+    repeated_from: str | None
+
+
+class ReformulationPayload(TypedDict):
+    """A changed ``query``, the reason, and what changed it."""
+
+    query: str
+    reason: str
+    by: str
+
+
+class TraceFieldsPayload(TypedDict):
+    """What `searched` shows of the trace."""
+
+    query_class: str
+    reformulation: ReformulationPayload | None
+
+
+class SearchedPayload(TraceFieldsPayload):
+    """The event `searched`."""
+
+    sources: list[SourcePayload]
+    search_method: str
+    degraded: list[str]
+    completed_question: str
+    joined_question: str
+    confidence: float | None
+
+
+class MarkerPayload(TypedDict):
+    """A marker, ``text[start:end]`` of a token."""
+
+    marker: int
+    start: int
+    end: int
+
+
+class TokenPayload(TypedDict):
+    """The event `token`. Without ``markers``, every ``[n]`` is a marker."""
+
+    text: str
+    markers: NotRequired[list[MarkerPayload]]
+
+
+class QueuedPayload(TypedDict):
+    """The event `queued`; the turn comes at place 0."""
+
+    place: int
+
+
+class FailedPayload(TypedDict):
+    """The event `failed`. Few failures have a ``code``; ``withheld``: the reader lost a right."""
+
+    message: str
+    code: NotRequired[str]
+    withheld: NotRequired[bool]
+
+
+class EmptyPayload(TypedDict):
+    """The events `reset`, `ping` and `lost`."""
+
+
+EventPayload = SearchedPayload | TokenPayload | QueuedPayload | CompletedPayload | FailedPayload | EmptyPayload
