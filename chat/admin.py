@@ -204,7 +204,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             raise forms.ValidationError(_t("The site's settings already use this name."))
         return name
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Require the address in OPENAI_BASE_URL, or an address that a source could have."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")

@@ -147,7 +147,7 @@ class Job(Leased):
         return cls.startable()
 
     @classmethod
-    def restart_values(cls) -> dict[str, Any]:
+    def restart_values(cls) -> dict[str, object]:
         """Return the values that restart a job; its present worker loses the lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None

@@ -95,7 +95,7 @@ class ModelServer:
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
 
-    def post(self, body: dict[str, Any], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
+    def post(self, body: dict[str, object], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
         """Return status, headers and content; ``ends_at`` is by the monotonic clock.
 
         Raises: httpx2.TimeoutException, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
@@ -114,7 +114,7 @@ class ModelServer:
 
     def ask(
         self,
-        body: dict[str, Any],
+        body: dict[str, object],
         ends_at: float,
         largest_bytes: int,
         *,

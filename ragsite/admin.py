@@ -163,8 +163,8 @@ def _get_last_administrator_message() -> str:
 
 
 class AccountForm(UserChangeForm):  # type: ignore[type-arg]
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned: dict[str, object] = super().clean() or self.cleaned_data
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
         # The form has not changed the row yet.
         if not is_administrator and is_last_local_administrator(self.instance):
@@ -173,8 +173,8 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
 
 
 class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned: dict[str, object] = super().clean() or self.cleaned_data
         if cleaned.get("set_usable_password") is False and is_last_local_administrator(self.user):
             raise ValidationError(_get_last_administrator_message())
         return cleaned

@@ -21,7 +21,7 @@ from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, li
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
 from retrieval.text.encodings import find_codec  # noqa: E402
 
-Scope = dict[str, Any]
+Scope = dict[str, object]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0

@@ -103,7 +103,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 def _send(delivery: WebhookDelivery) -> int:
     """Return the answer's status; no redirect is followed, because the signature is for one address."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
-    event: dict[str, Any] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
+    event: dict[str, object] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()
     headers = {
         "Content-Type": "application/json",

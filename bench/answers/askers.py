@@ -69,7 +69,7 @@ class SiteAsker:
 
     def __call__(self, question: GradedQuestion) -> Reply:
         """Return the reply. Raises: EvaluationError if no site answers at the address."""
-        body: dict[str, Any] = {"question": question.text, "anew": True}
+        body: dict[str, object] = {"question": question.text, "anew": True}
         if conversation := self._conversations.get(question.after):
             body["conversation"] = conversation
         elif question.collection:
@@ -103,6 +103,6 @@ class SiteAsker:
             seconds=seconds,
         )
 
-    def _post(self, body: dict[str, Any]) -> httpx2.Response:
+    def _post(self, body: dict[str, object]) -> httpx2.Response:
         # The environment's proxy is ignored.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

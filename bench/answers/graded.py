@@ -88,7 +88,7 @@ class GradedReply:
     def points(self) -> int:
         return self.grade.points
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         question, reply = self.question, self.reply
         return {
             "id": question.id,

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
 
 import httpx2
 
@@ -47,7 +46,7 @@ def contains_answer(passage: str, question: GradedQuestion) -> bool:
     return not grade(passage, refused=False, expected=question.expected).missing
 
 
-def ask_library(name: str, python: str, task: dict[str, Any]) -> list[Found]:
+def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
     """Run a library in its own environment, and return its passages for each question of the task.
 
     Raises: SystemExit, with the end of its error output, if it fails.

@@ -46,7 +46,7 @@ class MeasuringCommand(BaseCommand, ABC):
             self.stdout.write(self.as_text(measured))
 
     @abstractmethod
-    def measure(self, options: dict[str, Any], report: Report) -> Any:
+    def measure(self, options: dict[str, object], report: Report) -> Any:
         """Measure. Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
 
     @abstractmethod

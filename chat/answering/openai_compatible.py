@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from operator import mul
-from typing import Any
 
 import numpy as np
 from django.utils import timezone
@@ -109,7 +108,7 @@ class OpenAICompatibleGenerator:
         draft.usage = self._build_usage(prompt.tokens, 0, estimated=True)
         output = AnswerStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
-        messages = [dict[str, Any](message) for message in prompt.messages]
+        messages = [dict[str, object](message) for message in prompt.messages]
         ends_at = self._compute_end()
         dialogue = None
         if tables is not None:
@@ -143,7 +142,7 @@ class OpenAICompatibleGenerator:
 
     async def _run_rounds(
         self,
-        messages: list[dict[str, Any]],
+        messages: list[dict[str, object]],
         dialogue: TableDialogue | None,
         known: Sequence[str],
         draft: AnswerDraft,
@@ -173,7 +172,7 @@ class OpenAICompatibleGenerator:
 
     async def _run_round(
         self,
-        messages: list[dict[str, Any]],
+        messages: list[dict[str, object]],
         known: Sequence[str],
         draft: AnswerDraft,
         ends_at: float,

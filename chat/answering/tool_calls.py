@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from core.language_model.completion_stream import CallPiece
 
 FUNCTION = "ask_tables"
-ASK_TABLES: dict[str, Any] = {
+ASK_TABLES: dict[str, object] = {
     "type": "function",
     "function": {
         "name": FUNCTION,
@@ -71,7 +70,7 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def as_sent(self) -> dict[str, Any]:
+    def as_sent(self) -> dict[str, object]:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
@@ -104,7 +103,7 @@ def _begins_another(call: Call, piece: CallPiece) -> bool:
     return bool(piece.name) and piece.id not in ("", call.id) and _parse_object(call.arguments) is not None
 
 
-def _parse_object(arguments: str) -> dict[str, Any] | None:
+def _parse_object(arguments: str) -> dict[str, object] | None:
     try:
         read = json.loads(arguments)
     except (ValueError, RecursionError):

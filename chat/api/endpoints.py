@@ -140,7 +140,7 @@ class AskView(AskersView):
         return response
 
 
-def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:
+def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
     """Validate ``body`` and save its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)

@@ -56,7 +56,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
     return response
 
 
-def describe_error(message: str, *, kind: str, param: str = "", code: str = "") -> dict[str, Any]:
+def describe_error(message: str, *, kind: str, param: str = "", code: str = "") -> dict[str, object]:
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
 
 

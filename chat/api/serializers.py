@@ -175,7 +175,7 @@ class FeedbackSerializer(KnownFieldsOnly, serializers.ModelSerializer[Feedback])
         fields = FEEDBACK_FIELDS
         read_only_fields = ["created_at", "updated_at"]
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         if attrs["helpful"] and attrs["reason"]:
             raise serializers.ValidationError(
                 {"reason": ["A reason says what was wrong: leave it out when the answer helped."]}
@@ -212,19 +212,19 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
         fields = [*ConversationSerializer.Meta.fields, "answers"]
 
     @extend_schema_field(SavedAnswerSerializer(many=True))
-    def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
+    def get_answers(self, conversation: Conversation) -> list[dict[str, object]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
         return saved_answers_as_json(answers, self.context["request"].user)
 
 
-def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
+def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, object]]:
     """Return the answers as JSON; withheld ones only with question and status."""
     listed = list(answers)
     withheld = rights.find_withheld(user, listed)
     return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]
 
 
-def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
     if is_withheld:
         shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
         shell.notice = rights.withheld_message()

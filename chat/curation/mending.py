@@ -162,7 +162,7 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
 
 
-def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
+def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, object]:
     approval = get_approval(answer.approved)
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
@@ -175,7 +175,7 @@ def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str
     }
 
 
-def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, Any]:
+def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, object]:
     """Answer the question for the user without saving."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):

@@ -15,7 +15,7 @@ from retrieval.passage_address import passage_url
 PASSAGE_CHARACTERS = 220
 
 
-def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
+def sentences_of(answer: Answer) -> tuple[dict[str, object], ...]:
     """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
@@ -23,7 +23,7 @@ def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
 
 def _describe_sentence(
     text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     best = statement.get("best") or {}
     source = sources.get(best.get("marker", 0))
     passage = href = ""

@@ -41,7 +41,7 @@ class Panel:
     search_bars: tuple[Bar, ...]
     answer_bars: tuple[Bar, ...]
     weights: Mapping[str, float]
-    sentences: tuple[dict[str, Any], ...]
+    sentences: tuple[dict[str, object], ...]
     rows: tuple[CandidateRow, ...]
     lexical_matches: int | None = None
     not_counted: str = ""
@@ -175,7 +175,7 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 
-def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
+def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
     """Return the scores of all receivers; a failing one gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Q
@@ -73,7 +71,7 @@ class ApprovedAnswer(models.Model):
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
         """Set the flag, unless an equally serious one is set."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
-            values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
+            values: dict[str, object] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
                 type(self).objects.filter(pk=self.pk).update(**values)
                 about = {"approved_answer": self.pk, "question": self.question, "collection": self.collection.slug}

@@ -38,7 +38,7 @@ class ShareForm(forms.Form):
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = conversation.answers.all()
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         given = super().clean() or self.cleaned_data
         if given.get("scope") == Conversation.ShareScope.ANSWER and not given.get("answer"):
             raise forms.ValidationError(_("Choose the answer that is shared."))
@@ -69,7 +69,7 @@ class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Feedback
         fields = ["reason", "comment"]
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         given = super().clean() or self.cleaned_data
         helpful = given["helpful"] = self.VERDICTS.get(given.get("verdict", ""))
         if helpful is not False:

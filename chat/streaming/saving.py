@@ -97,7 +97,7 @@ def save(run: Run) -> StreamedEvent:
     return last
 
 
-def build_failure_payload(error: Exception) -> dict[str, Any]:
+def build_failure_payload(error: Exception) -> dict[str, object]:
     """Return the last event's payload after an error in saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
@@ -119,7 +119,7 @@ def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
+def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, object]:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
@@ -129,7 +129,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cu
         evidence=draft.evidence,
         cut_off=cut_off,
     )
-    stored: dict[str, Any] = to_json(trace)
+    stored: dict[str, object] = to_json(trace)
     return stored
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
@@ -20,7 +18,7 @@ class Pagination(LimitOffsetPagination):
     def get_offset(self, request: Request) -> int:
         return _read_whole_number(request, "offset", smallest=0) or 0
 
-    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, object]]:
         limit, offset = super().get_schema_operation_parameters(view)
         limit["schema"] |= {"minimum": 1, "maximum": LARGEST, "description": f"At most {self.max_limit} are returned."}
         offset["schema"] |= {"minimum": 0, "maximum": LARGEST}

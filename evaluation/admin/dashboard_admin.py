@@ -48,7 +48,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             for route, view, name in (("", self.changelist_view, "changelist"), ("gaps/", self.gaps_view, "gaps"))
         ]
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         scope = scope_of(request.GET, request.user)
         (days, total), scores = activity(scope), distributions(scope)
         latest = scope.answers().select_related("feedback").order_by("-completed_at", "pk")
@@ -81,7 +81,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
     def _render(
-        self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
+        self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, object]
     ) -> HttpResponse:
         record_event("conversation.listed")
         shared = {

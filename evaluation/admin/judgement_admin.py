@@ -139,7 +139,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         """Allow users who may delete answers, whose judgements are deleted too."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         return super().changelist_view(request, {"subtitle": judge_in_force(), **(extra_context or {})})
 
     @admin.display(description=_("question"), ordering="answer__question")

@@ -158,7 +158,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
         return response
 
-    def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, object]:
         if obj.expects_refusal or not self.has_change_permission(request, obj):
             return {}
         query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]

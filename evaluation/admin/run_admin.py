@@ -123,7 +123,7 @@ def _get_profile_parameter(run: EvaluationRun) -> str:
     return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
 
 
-def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
+def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, object]:
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
@@ -251,7 +251,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def get_fields(self, request: HttpRequest, obj: EvaluationRun | None = None) -> list[Any]:
         return []
 
-    def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, object]:
         run, figures = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))

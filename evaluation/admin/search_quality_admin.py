@@ -44,7 +44,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         ]
         return [page, *buttons]
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if not self.has_view_permission(request):
             return redirect("admin:index")
         passages = Chunk.objects.count()
@@ -99,7 +99,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect(PAGE)
 
 
-def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
+def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:
     """Return a table row; ``minutes`` of one core are None if the speed was not measured."""
     speed = known.passages_a_second
     return {

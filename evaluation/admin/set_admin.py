@@ -84,7 +84,7 @@ class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
     )
     questions: Sequence[ImportedQuestion] = ()
 
-    def clean(self) -> dict[str, Any] | None:
+    def clean(self) -> dict[str, object] | None:
         cleaned = super().clean() or {}
         queries, qrels, collection = (cleaned.get(name) for name in ("queries", "qrels", "collection"))
         if queries and collection:
@@ -143,7 +143,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     def drafts(self, evaluation_set: EvaluationSet) -> int:
         return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
 
-    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, object]:
         measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))

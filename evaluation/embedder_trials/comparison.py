@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.embedder_trials.progress import TrialProgress
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
@@ -30,7 +30,7 @@ FEWEST_TO_CHOOSE = 20
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
-def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
+def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, object]], float | None]:
     """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
 
     For several sets, the last figures have an empty name and cover all. Every second question chooses the weight, the
@@ -109,9 +109,9 @@ def _ask(
     return results
 
 
-def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
+def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, object]:
     interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
-    figures: dict[str, Any] = {"set": name, "questions": len(after)}
+    figures: dict[str, object] = {"set": name, "questions": len(after)}
     for name, results in (("before", before), ("after", after)):
         figures[name] = {
             "ndcg": statistics.fmean(each.ndcg for each in results),

@@ -56,9 +56,9 @@ class JudgeModel(ChatModel):
         return _parse(reply.text, form)
 
 
-def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strict(schema: Mapping[str, Any]) -> dict[str, object]:
     """Return the schema for OpenAI's strict mode: all properties are required, and no others are allowed."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for key, value in schema.items():
         if isinstance(value, Mapping):
             changed[key] = strict(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def _select_measured(verified: Verified) -> Sequence[CheckedStatement]:
     return statements
 
 
-def _describe_statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
+def _describe_statement(answer: str, statement: CheckedStatement) -> dict[str, object]:
     return {
         "sentence": _shorten(answer[statement.start : statement.end]),
         "markers": list(statement.markers),

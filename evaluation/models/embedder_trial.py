@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -49,7 +47,7 @@ class EmbedderTrial(EvaluationJob):
     with_switch = models.BooleanField(default=False)
     vector_weight = models.FloatField(null=True)
     not_fitted = models.TextField(blank=True)
-    figures: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
+    figures: models.JSONField[list[dict[str, object]]] = models.JSONField(default=list)
 
     class Meta:
         ordering = ["-pk"]

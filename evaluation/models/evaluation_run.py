@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -101,7 +99,7 @@ class QuestionResult(models.Model):
     hit = models.FloatField("hit@10")
     recall = models.FloatField("recall@50")
     reciprocal_rank = models.FloatField("MRR@10")
-    expected: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("expected passages"), default=list)
+    expected: models.JSONField[list[dict[str, object]]] = models.JSONField(_("expected passages"), default=list)
     milliseconds = models.FloatField(_("milliseconds"))
 
     class Meta:
@@ -133,13 +131,13 @@ class AnswerResult(models.Model):
     expects_refusal = models.BooleanField(_("no answer expected"), default=False)
     answer = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("refused"))
-    citations: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("citations"), default=list)
+    citations: models.JSONField[list[dict[str, object]]] = models.JSONField(_("citations"), default=list)
     generator = models.CharField(_("answered by"), max_length=200, blank=True)
     is_fallback = models.BooleanField(default=False)
     notice = models.TextField(_("notice"), blank=True)
     agreement = models.FloatField(_("agreement"), null=True)
     expectations = models.FloatField(_("expectations met"), null=True)
-    unmet: models.JSONField[dict[str, Any]] = models.JSONField(_("expectations not met"), default=dict)
+    unmet: models.JSONField[dict[str, object]] = models.JSONField(_("expectations not met"), default=dict)
     groundedness = models.FloatField(_("groundedness"), null=True)
     refusal = models.FloatField(_("refusal"))
     first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
@@ -148,7 +146,7 @@ class AnswerResult(models.Model):
     completion_tokens = models.PositiveIntegerField(_("completion tokens"), default=0)
     cost = models.FloatField(_("cost"), null=True)
     judge = models.CharField(_("judged by"), max_length=200, blank=True)
-    judged: models.JSONField[dict[str, dict[str, Any]]] = models.JSONField(_("judged"), default=dict)
+    judged: models.JSONField[dict[str, dict[str, object]]] = models.JSONField(_("judged"), default=dict)
     judge_error = models.TextField(_("error of the judge"), blank=True)
 
     class Meta:

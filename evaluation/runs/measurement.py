@@ -272,7 +272,7 @@ class AnswerMeasurement:
         result.unmet = {name: what for name, what in unmet.items() if what}
 
 
-def _describe_citation(citation: VerifiedCitation) -> dict[str, Any]:
+def _describe_citation(citation: VerifiedCitation) -> dict[str, object]:
     passage = citation.passage
     return {
         "marker": citation.marker,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -45,7 +45,7 @@ def request_run(
         raise EvaluationError(_t("The documents of %(draft)s cannot be asked: it is %(status)s.") % names)
     stored = to_json(profile.settings)
     told = instructions or instructions_in_force(evaluation_set, kind)
-    what: dict[str, Any] = {"evaluation_set": evaluation_set, "draft": draft, "kind": kind, "instructions": told}
+    what: dict[str, object] = {"evaluation_set": evaluation_set, "draft": draft, "kind": kind, "instructions": told}
     waiting = EvaluationRun.objects.filter(**what, settings=stored, status__in=UNFINISHED)
     if (run := waiting.first()) is not None:
         return run
@@ -81,7 +81,7 @@ def corpus_version(collection_id: int) -> int:
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 
-def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
+def conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:

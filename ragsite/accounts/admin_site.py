@@ -49,13 +49,13 @@ DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
-    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+    def each_context(self, request: HttpRequest) -> dict[str, object]:
         return {**super().each_context(request), "queues": count_queued_work}
 
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and not lacks_second_factor(request.user)
 
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+    def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         if settings.LOCAL_MODEL and not local_model.is_ready():
             messages.warning(
                 request,
@@ -63,7 +63,7 @@ class AccountsAdminSite(AdminSite):
             )
         return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if super().has_permission(request) and lacks_second_factor(request.user):
             messages.warning(request, _("Set up a second factor first: this site asks it of everybody on its staff."))
             return redirect("mfa_index")

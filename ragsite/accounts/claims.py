@@ -59,7 +59,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     )
 
 
-def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, Any]:
+def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
     """Convert SAML attributes to claims; addresses are never verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}

@@ -118,7 +118,7 @@ class AuthorizationView(views.AuthorizationView):
         response._csp_replace = {"form-action": None}  # type: ignore[attr-defined]
         return response
 
-    def get_context_data(self, **context: Any) -> dict[str, Any]:
+    def get_context_data(self, **context: Any) -> dict[str, object]:
         redirect = self._request_info.get("redirect_uri") or ""
         return {**super().get_context_data(**context), "leads_to": urlsplit(redirect).netloc or redirect}
 
@@ -158,7 +158,7 @@ class TokenView(views.TokenView):
 
 
 class RegistrationView(views.ClientRegistrationView):
-    def _get_client_metadata(self) -> dict[str, Any] | None:
+    def _get_client_metadata(self) -> dict[str, object] | None:
         if len(self.request.body) > REGISTRATION_BYTES:
             return None
         said = super()._get_client_metadata() or {}

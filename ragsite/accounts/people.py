@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
@@ -32,7 +30,7 @@ def export_person(user: User, name: str) -> JsonResponse:
     return JsonResponse(person_as_json(user), json_dumps_params=options, headers=attachment)
 
 
-def person_as_json(user: User) -> dict[str, Any]:
+def person_as_json(user: User) -> dict[str, object]:
     entries = AuditEntry.objects.filter(Q(actor__user_id=user.pk) | Q(object_person__user_id=user.pk))
     conversations = Conversation.objects.filter(owner=user).order_by("created_at").prefetch_related("answers__feedback")
     return {
@@ -65,18 +63,18 @@ def person_as_json(user: User) -> dict[str, Any]:
     }
 
 
-def _describe_entry(entry: AuditEntry, user: User) -> dict[str, Any]:
+def _describe_entry(entry: AuditEntry, user: User) -> dict[str, object]:
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
     return told
 
 
-def _list_rows(model: type[Model], user: User, *names: str, **renamed: F) -> list[dict[str, Any]]:
+def _list_rows(model: type[Model], user: User, *names: str, **renamed: F) -> list[dict[str, object]]:
     return list(model._default_manager.filter(user=user).order_by("pk").values(*names, **renamed))
 
 
-def _describe_conversation(conversation: Conversation, user: User) -> dict[str, Any]:
+def _describe_conversation(conversation: Conversation, user: User) -> dict[str, object]:
     answers = list(conversation.answers.all())
     withheld = find_withheld(user, answers)
     return {
@@ -88,7 +86,7 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
     }
 
 
-def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
     """Return the answer, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {

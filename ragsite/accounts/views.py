@@ -43,10 +43,10 @@ MOST_USABLE_KEYS = 50
 
 
 class SignInView(views.LoginView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: Any) -> dict[str, object]:
         kwargs["sign_up_is_open"] = AccountAdapter(self.request).is_open_for_signup(self.request)
         kwargs["local_passwords"] = settings.LOCAL_PASSWORDS
-        context: dict[str, Any] = super().get_context_data(**kwargs)
+        context: dict[str, object] = super().get_context_data(**kwargs)
         return context
 
 
@@ -140,7 +140,7 @@ class KeyForm(forms.Form):
         readable = Collection.objects.readable_by(user).in_service()
         self.fields["collections"].queryset = readable  # type: ignore[attr-defined]
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         if ApiKey.objects.usable().filter(user=self._user).count() >= MOST_USABLE_KEYS:
             raise forms.ValidationError(_("You have too many keys: revoke one that you no longer use."))
         return super().clean() or {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 from itertools import product
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Count
@@ -65,7 +64,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     findings = collect_findings(readiness.GROUPS)
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "status": ("degraded" if degraded else "ready") if ready else "unavailable",
         "degraded": degraded,
         "checks": {name: {"state": found.state, "detail": found.detail} for name, found in findings.items()},

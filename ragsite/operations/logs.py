@@ -44,13 +44,13 @@ class Context:
     span: Any = None
     started: float = field(default_factory=time.perf_counter)
 
-    def as_fields(self) -> dict[str, Any]:
+    def as_fields(self) -> dict[str, object]:
         """Return the available fields. A log line must not query the database, so the user appears once loaded."""
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
         key = getattr(self.request, "auth", None)
-        known: dict[str, Any] = {"request_id": self.request_id, "task": self.task}
+        known: dict[str, object] = {"request_id": self.request_id, "task": self.task}
         known |= {"user": getattr(user, "pk", None), "key": getattr(key, "pk", None)}
         return {name: value for name, value in known.items() if value}
 
@@ -123,7 +123,7 @@ def _hide_secrets(request: HttpRequest) -> str:
 
 
 @before_task_publish.connect
-def _send_with_task(headers: dict[str, Any] | None = None, **_: Any) -> None:
+def _send_with_task(headers: dict[str, object] | None = None, **_: Any) -> None:
     if headers is None:
         return
     if current().request_id:
@@ -181,7 +181,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per event."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,

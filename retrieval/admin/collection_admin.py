@@ -94,7 +94,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         """Leave out grants for a working copy: its collection's grants apply."""
         return [] if obj is not None and find_draft(obj) is not None else list(self.inlines)
 
-    def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, object]:
         return {
             "draft_it_is_of": find_draft(obj),
             "open_draft": obj.drafts.open().first(),

@@ -25,7 +25,9 @@ validate_language = RegexValidator(
 
 
 class DocumentFileInput(forms.ClearableFileInput):
-    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+    def build_attrs(
+        self, base_attrs: dict[str, object], extra_attrs: dict[str, object] | None = None
+    ) -> dict[str, object]:
         return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
 
 
@@ -46,7 +48,7 @@ class FilesField(forms.FileField):
         return [super(FilesField, self).clean(file, initial) for file in files if file]
 
 
-def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, Any]:
+def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, object]:
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
     collections = Collection.objects.curated_by(user)
@@ -100,7 +102,7 @@ class UploadForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
 
-    def clean(self) -> dict[str, Any] | None:
+    def clean(self) -> dict[str, object] | None:
         cleaned = super().clean() or {}
         if not self.errors and not cleaned["file"] and not cleaned["text"]:
             self.add_error("file", _("Choose a file, or write a text or a web address."))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -74,7 +73,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         ]
         return ", ".join(filter(None, counts)) or "–"
 
-    def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, object]:
         copied = Document.objects.filter(collection=obj.working_copy_id if obj.is_open else None)
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)

@@ -34,7 +34,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
         request: HttpRequest,
         object_id: str | None = None,
         form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
@@ -42,7 +42,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
             self.message_user(request, str(error), messages.ERROR)
             return HttpResponseRedirect(request.path)
 
-    def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, object]:
         document = obj.document if isinstance(obj, Chunk) else obj
         in_draft = find_draft(document.collection)
         instead = document.collection.drafts.open().first()
@@ -62,7 +62,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
         return may and (obj is None or not find_reason(request, obj))
 
     def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         document = self.get_object(request, object_id)
         if document is None or not super().has_delete_permission(request, document):

@@ -91,7 +91,7 @@ class ChunkAdmin(GuardedAdmin):
         return False
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         try:
             return super().change_view(request, object_id, form_url, extra_context)

@@ -84,7 +84,7 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
-def search_twice(request: HttpRequest) -> dict[str, Any]:
+def search_twice(request: HttpRequest) -> dict[str, object]:
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}

@@ -62,7 +62,7 @@ class SearchProfileAdmin(GatedAdmin):
         newest = profile.versions.first()
         return f"v{newest.number}" if newest else "-"
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         return super().changelist_view(request, {**_read_published(), **(extra_context or {})})
 
     def get_form(
@@ -110,7 +110,7 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect("admin:retrieval_searchprofile_change", obj.pk)
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         profile = kwargs.get("obj")
         page = {
@@ -174,7 +174,7 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect("admin:retrieval_searchprofile_changelist")
 
 
-def _read_published() -> dict[str, Any]:
+def _read_published() -> dict[str, object]:
     """Return the published profile, and whether the site's switch overrules it."""
     return {
         "in_force": profiles.active_profile(),
@@ -198,12 +198,12 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
         return False
 
 
-def _build_version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
+def _build_version_rows(profile: SearchProfile) -> list[dict[str, object]]:
     """Return each version with its differences from the published one, or why it is unreadable."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
-        row: dict[str, Any] = {"version": version}
+        row: dict[str, object] = {"version": version}
         try:
             row["differences"] = describe_differences(in_force, version.read())
         except ImproperProfile as error:

@@ -62,7 +62,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             raise ValidationError(reason)
         return metadata
 
-    def clean(self) -> dict[str, Any] | None:
+    def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
         chosen = (cleaned or {}).get("collection")
         namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
@@ -176,7 +176,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
 
     def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
@@ -193,7 +193,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         save_source(obj)
         warn_of_removed_secret(request, obj)
 
-    def page_context(self, request: HttpRequest, obj: Source) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
         standing = standing_of(obj)
         return {
             "source": obj,
@@ -206,7 +206,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         }
 
     def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         """Ask whether to keep or delete the documents."""
         source = self.get_object(request, object_id)

@@ -37,7 +37,7 @@ class _Outcome:
 
 class UploadingAdmin(PageAdmin):
     def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied

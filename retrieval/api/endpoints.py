@@ -59,7 +59,7 @@ class SearchView(ApiView):
         """Return the passages that answer a question best, and why each has its rank."""
         asked, result = search_as_asked(request)
         trace = result.trace
-        answer: dict[str, Any] = {
+        answer: dict[str, object] = {
             "query_class": trace.query_class.value,
             "search_method": trace.search_method,
             "degraded": list(trace.degraded),
@@ -72,7 +72,7 @@ class SearchView(ApiView):
         return Response(answer)
 
 
-def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any], SearchResult]:
+def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
     """Return the validated body of a search request, and its result.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
@@ -168,7 +168,7 @@ class DocumentViewSet(
         for name in ("source", "title", "url"):
             if fields.get(name) and len(files) > 1:
                 raise ValidationError({name: ["This can be given for one file at a time only."]})
-        accepted: list[dict[str, Any]] = []
+        accepted: list[dict[str, object]] = []
         rejected: list[dict[str, str]] = []
         seen: set[str] = set()
         is_full = False

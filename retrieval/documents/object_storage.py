@@ -48,8 +48,8 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """
 
-    def get_default_settings(self) -> dict[str, Any]:
-        defaults: dict[str, Any] = super().get_default_settings()
+    def get_default_settings(self) -> dict[str, object]:
+        defaults: dict[str, object] = super().get_default_settings()
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from django.db import DatabaseError
@@ -164,7 +164,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
     """Store an embedder's calibration; None for ``passages`` keeps the stored number."""
-    how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
+    how: dict[str, object] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages
     EmbedderCalibration.objects.update_or_create(name=name, defaults=how)

@@ -134,7 +134,7 @@ def _built_in(name: str) -> TextEmbedder:
     return built
 
 
-def _stored_embedder() -> tuple[str, dict[str, Any]]:
+def _stored_embedder() -> tuple[str, dict[str, object]]:
     """Return the name and options of the searched vectors' embedder; empty if there is none.
 
     Raises: EmbeddingFailed if the database does not answer.

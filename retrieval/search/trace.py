@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 from core.dataclass_json import OMIT_DEFAULT, json_name, to_json
 from retrieval.types import Candidate, Passage, QueryClass, Reformulation, Retriever, RetrieverWeights
@@ -115,7 +115,7 @@ class SearchResult:
     trace: SearchTrace
 
 
-def hit_as_json(hit: Hit) -> dict[str, Any]:
+def hit_as_json(hit: Hit) -> dict[str, object]:
     passage = hit.passage
     candidate = to_json(hit.candidate)
     del candidate["dropped"]

@@ -128,7 +128,7 @@ def store_options(source: Source, kind: type[Connector], options: Mapping[str, A
     source.options = {name: value for name, value in options.items() if name not in names}
 
 
-def all_options(source: Source) -> dict[str, Any]:
+def all_options(source: Source) -> dict[str, object]:
     """Return the options with decrypted secrets. Raises: SourceRefused if decryption fails."""
     return {**source.options, **_decrypt_secrets(source)}
 
@@ -178,7 +178,7 @@ def save_source(source: Source) -> None:
             cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
 
 
-def current_metadata(source: Source) -> dict[str, Any]:
+def current_metadata(source: Source) -> dict[str, object]:
     """Return the stored metadata and lock the row: documents added meanwhile get the new metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

@@ -63,7 +63,7 @@ def _save(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, Any], bytes]:
+def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
     """Return the picture's size in pixels, and boxes around ``words``. Raises: CannotDraw.
 
     The occurrence with about ``expected`` letters and digits before it is chosen.

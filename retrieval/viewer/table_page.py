@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _
@@ -31,7 +30,7 @@ class ColumnHead:
     is_number: bool
 
 
-def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
+def table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
     """Return the context of a table's page.
 
     ``query`` has a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest

@@ -110,7 +110,7 @@ def _find_profile(name: str) -> NamedProfile:
     return name_version(version)
 
 
-def _as_json(run: EvaluationRun) -> dict[str, Any]:
+def _as_json(run: EvaluationRun) -> dict[str, object]:
     found = {measure.key: interval_of(run, measure.key) for measure in MEASURES[run.kind]}
     stored = run.summary["metrics"]
     return {

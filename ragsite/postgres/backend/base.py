@@ -9,7 +9,7 @@ from django.db.backends.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+    def get_new_connection(self, conn_params: dict[str, object]) -> Any:
         if settings.EMBEDDED_POSTGRES is not None:
             settings.EMBEDDED_POSTGRES.acquire()
         return super().get_new_connection(conn_params)

@@ -97,7 +97,9 @@ def extract_in_sandbox(
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
 
-def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
+def read(
+    file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0
+) -> tuple[dict[str, object], bytes]:
     """Return JSON-serialisable values, and the text in UTF-8 followed by the members, from the sandbox."""
     data = file.read()
     size = len(data) - added_bytes

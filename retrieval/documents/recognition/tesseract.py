@@ -137,7 +137,7 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
-) -> tuple[dict[str, Any], bytes]:
+) -> tuple[dict[str, object], bytes]:
     """Return the words of page ``number`` (from 1), the page's size in points, and the turn in degrees to upright.
 
     Each word has text, box, line and confidence. Boxes are in ten thousandths of the upright page.

@@ -86,7 +86,7 @@ class HttpReranker(Reranker):
                 raise RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {error}.") from None
         return scores
 
-    def _build_body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
+    def _build_body(self, query: str, texts: Sequence[str]) -> dict[str, object]:
         if self._api == TEI:
             return {"query": query, "texts": texts, "raw_scores": False, "truncate": True}
         named = {"model": self.model} if self.model else {}
