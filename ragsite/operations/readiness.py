@@ -289,7 +289,7 @@ def pgvector() -> Finding:
     return Finding(detail=row[0])
 
 
-def list_nodes() -> Finding:
+def nodes() -> Finding:
     """Check the nodes of a distributed database: a search queries every node that has shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
@@ -482,7 +482,7 @@ GROUPS = (
             "migrations": Remembered(migrations),
             **{
                 check.__name__: check
-                for check in (pgvector, list_nodes, search_profile, worker, queue, drafts, indexes)
+                for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)
             },
         },
         hung=lambda: Health.FAILED,

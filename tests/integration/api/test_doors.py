@@ -112,7 +112,7 @@ def test_a_fault_is_told_without_its_words(door, fault, api, collection, monkeyp
         raise fault
 
     monkeypatch.setattr(asking, "begin", break_down)
-    monkeypatch.setattr("retrieval.api.endpoints.filters_for", break_down)
+    monkeypatch.setattr("retrieval.api.endpoints.build_filters", break_down)
     told = door(api).content.decode()
     assert "10.1.2.3" not in told
     assert ("cannot answer at the moment" in told) == isinstance(fault, OperationalError)
