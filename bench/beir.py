@@ -94,6 +94,7 @@ def _find_judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each non-blank line of the file with its place. Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -102,6 +103,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each JSON object of the file with its place. Raises: UnreadableTestSet."""
     return objects_of(read_lines(path))
 
 

@@ -37,6 +37,7 @@ class FreeSpace:
 
 
 def list_free_space() -> list[FreeSpace]:
+    """Return the free space of the disks that the site writes to, each disk once."""
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)

@@ -48,6 +48,7 @@ class Leased(models.Model):
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
     def lock(self) -> Self:
+        """Return the row as stored, locked until the transaction ends. Raises: LeaseLost."""
         row = self.held().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")

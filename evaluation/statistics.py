@@ -226,6 +226,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
+    """Return the percentiles of the values. Raises: ValueError without values."""
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 

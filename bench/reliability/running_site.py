@@ -69,6 +69,7 @@ class RunningSite:
         self.serve: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Start the site, and return when questions can be asked. Raises: SiteFailed."""
         self.launch()
         if self.wait(self.is_ready, START_SECONDS) is None:
             raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")

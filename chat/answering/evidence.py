@@ -111,6 +111,7 @@ class Evidence:
 def estimate_evidence(
     trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None
 ) -> Evidence:
+    """Return the probability that the results answer the question, with its features."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -236,6 +237,7 @@ def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = Tru
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
+    """Return the unit that is closest to the question; None without units."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]

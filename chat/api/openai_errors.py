@@ -35,6 +35,7 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 def respond_to(exception: Exception, context: Any) -> Response:
+    """Return an exception as an error of OpenAI's protocol."""
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request of OpenAI's protocol broke.", exc_info=exception)

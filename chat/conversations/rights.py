@@ -123,6 +123,7 @@ def find_documents_behind(answer: Answer) -> frozenset[int]:
 
 
 def explain_answer(user: AnyUser, answer: Answer) -> Reason:
+    """Return whether ``user`` may read the answer in its conversation, and the rule that decides."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")

@@ -49,6 +49,7 @@ class ChatModel:
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
     ) -> str:
+        """Return the whole reply. Raises: ModelFailed, with a sentence for the operator."""
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:
             raise ModelFailed(f"The model's reply was cut off after {MOST_TOKENS} tokens.")

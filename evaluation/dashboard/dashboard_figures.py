@@ -139,6 +139,7 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope) -> list[Distribution]:
+    """Return the histogram of each metric's scores, by judge."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

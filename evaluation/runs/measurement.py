@@ -86,6 +86,7 @@ class SearchMeasurement:
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
+        """Load models and open connections before anything is timed. Raises: NotMeasured, Unmeasurable."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
@@ -296,6 +297,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
+        """Write scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

@@ -109,6 +109,7 @@ def read_files(queries: bytes, judgements: bytes | None, collection: Collection)
 
 
 def add_questions(evaluation_set: EvaluationSet, questions: Sequence[ImportedQuestion]) -> None:
+    """Store imported questions and their expectations in the set."""
     rows = EvaluationQuestion.objects.bulk_create(
         EvaluationQuestion(
             evaluation_set=evaluation_set,

@@ -146,6 +146,7 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
+    """Delete entries older than AUDIT_DAYS and persons without entries; return the number of entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():

@@ -480,10 +480,7 @@ GROUPS = (
         {
             "database": database,
             "migrations": Remembered(migrations),
-            **{
-                check.__name__: check
-                for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)
-            },
+            **{check.__name__: check for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)},
         },
         hung=lambda: Health.FAILED,
         in_database=True,

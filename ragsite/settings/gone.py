@@ -48,6 +48,7 @@ GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
 def refuse_gone() -> None:
+    """Refuse settings that no longer exist. Raises: ImproperlyConfigured."""
     for name, now in GONE.items():
         if env.text(name):
             raise ImproperlyConfigured(

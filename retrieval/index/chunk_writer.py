@@ -147,6 +147,7 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
+    """Insert chunks with search vectors and term weights; return the ids and lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}

@@ -43,6 +43,7 @@ def is_narrowed(path: str = "") -> Q:
 
 
 def is_seen_by(readers: Sequence[Reader], path: str = "") -> Q:
+    """Return the condition that each reader may see the document at ``path``."""
     condition = Q()
     for reader in readers:
         seen = ~is_narrowed(path)

@@ -34,6 +34,7 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
 
 
 def write_filter(condition: Condition, column: Column) -> str:
+    """Return the filter in words, as the debug panel and a model's tool show it."""
     if condition.operator == "contains":
         return condition.shown
     if condition.operator == "is":

@@ -42,6 +42,7 @@ class Unit:
 
 
 def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
+    """Cut a unit that costs more than ``limit``; yield start, end and the break before each piece."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):

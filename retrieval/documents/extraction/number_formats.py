@@ -54,6 +54,7 @@ class _Section(NamedTuple):
 
 
 def show_value(value: object, number_format: str = "") -> str:
+    """Return a cell's value as its number format shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")

@@ -38,6 +38,7 @@ _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customPropertie
 
 
 def as_usual(data: bytes) -> bytes:
+    """Return templates, files with macros and strict files as the usual kind; others unchanged."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(

@@ -55,6 +55,7 @@ def load_library() -> Any:
 
 
 def version() -> str:
+    """Return Tesseract's version. Raises: EngineMissing."""
     return str(load_library().TessVersion().decode())
 
 

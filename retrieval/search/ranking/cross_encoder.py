@@ -57,6 +57,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)

@@ -96,6 +96,7 @@ class Held:
 
 
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
+    """Return the weights of the query's lexemes in the stored chunks."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }

@@ -131,6 +131,7 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return questions that the typed one may mean; empty if all its words are in the vocabulary."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):
