@@ -7,19 +7,19 @@ value hides the document. All readers of the collection see a document without t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Func, Q, TextField, Value
 from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
 from django.db.models.lookups import In
 
+from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models.collection import CURATING, Collection
 from retrieval.types import Reader
 
 
-def build_readers(user: Any) -> tuple[Reader, ...]:
+def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     """Return ``user`` as a reader of restricted documents; empty for a superuser, who sees all.
 
     Curators see all documents of a collection, because they could remove the restrictions.

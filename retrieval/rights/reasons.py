@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
 from retrieval.models.narrowing import build_readers
@@ -23,7 +23,7 @@ class Reason:
     remark: str = ""
 
 
-def explain_collection(user: Any, collection: Collection) -> Reason:
+def explain_collection(user: AnyUser, collection: Collection) -> Reason:
     """Return whether and why ``user`` may ask the collection."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
@@ -32,7 +32,7 @@ def explain_collection(user: Any, collection: Collection) -> Reason:
     return Reason(is_seen, _find_rule(user, collection), remark)
 
 
-def _find_rule(user: Any, collection: Collection) -> str:
+def _find_rule(user: AnyUser, collection: Collection) -> str:
     if is_superuser(user):
         return _("Superusers read everything.")
     if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
@@ -58,14 +58,14 @@ def _find_rule(user: Any, collection: Collection) -> str:
     return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
 
 
-def _find_grant(user: Any, collection: Collection) -> CollectionGrant | None:
+def _find_grant(user: AnyUser, collection: Collection) -> CollectionGrant | None:
     if not is_active(user):
         return None
     held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=list_groups(user)), collection=collection)
     return held.select_related("group", "user").first()
 
 
-def explain_document(user: Any, document: Document) -> Reason:
+def explain_document(user: AnyUser, document: Document) -> Reason:
     """Return whether and why ``user`` may read the document."""
     found = explain_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
