@@ -56,3 +56,8 @@ def test_the_handbook_names_the_weights_of_each_class(query_class):
     weights = CLASS_WEIGHTS[query_class]
     row = rf"^\| {query_class.value} \|[^|\n]*\| {weights.vector:.0%} \| {weights.lexical:.0%} \|$"
     assert re.search(row, _text_of("04-how-search-works.md"), re.IGNORECASE | re.MULTILINE)
+
+
+@pytest.mark.parametrize("method", SearchMethod)
+def test_the_handbook_has_a_row_for_each_method(method):
+    assert re.search(rf"^\| `{method.value}` \|", _text_of("04-how-search-works.md"), re.MULTILINE)

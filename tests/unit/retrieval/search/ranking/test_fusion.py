@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.exceptions import InvalidQuery
+from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.ranking.fusion import add_searches, fuse
 from retrieval.search.ranking.plans import build_plan
@@ -107,25 +108,37 @@ score_lists = st.dictionaries(
 )
 
 
-@given(score_lists, score_lists, st.sampled_from(list(SearchMethod)))
-def test_contributions_and_bonus_sum_to_the_score(lexical, vector, method):
+@pytest.mark.parametrize("method", SearchMethod)
+@given(lexical=score_lists, vector=score_lists)
+def test_contributions_and_bonus_sum_to_the_score(method, lexical, vector):
     for chunk in fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]):
-        parts = [retriever.contribution for retriever in chunk.retrievers.values()]
-        assert chunk.score == pytest.approx(math.fsum([chunk.bonus, *parts]), abs=1e-12)
-        for retriever in chunk.retrievers.values():
-            assert retriever.contribution == pytest.approx(retriever.weight * (retriever.normalized or 0.0), abs=1e-12)
+        parts = {name: score.contribution for name, score in chunk.retrievers.items()}
+        assert chunk.score == pytest.approx(math.fsum([chunk.bonus, *parts.values()]), abs=1e-12)
+        weighted = {name: score.weight * (score.normalized or 0.0) for name, score in chunk.retrievers.items()}
+        assert parts == pytest.approx(dict(METHODS[method].contribute(weighted)), abs=1e-12)
 
 
-@given(score_lists, score_lists, st.sampled_from(FUSING))
-def test_a_leg_of_weight_zero_decides_nothing(lexical, vector, method):
+@pytest.mark.parametrize("method", SearchMethod)
+@given(lexical=score_lists)
+def test_a_method_contributes_for_every_retriever_that_answered(method, lexical):
+    for retrievers in ([Retriever.LEXICAL], [Retriever.VECTOR], list(Retriever)):
+        for chunk in fuse(plan(method), [ranking(retriever, lexical) for retriever in retrievers]):
+            assert METHODS[method].contribute(dict.fromkeys(retrievers, 0.5)).keys() == set(retrievers)
+            assert {name for name, score in chunk.retrievers.items() if score.rank is not None} == set(retrievers)
+
+
+@pytest.mark.parametrize("method", FUSING)
+@given(lexical=score_lists, vector=score_lists)
+def test_a_leg_of_weight_zero_decides_nothing(method, lexical, vector):
     only_lexical = plan(method, weights=RetrieverWeights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
     retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
     fused = [pk for pk in ids(fuse(only_lexical, retrievers)) if pk in lexical]
     assert fused == [chunk.chunk_id for chunk in retrievers[0].chunks]
 
 
-@given(score_lists, st.sampled_from(FUSING))
-def test_one_leg_alone_keeps_its_order(lexical, method):
+@pytest.mark.parametrize("method", FUSING)
+@given(lexical=score_lists)
+def test_one_leg_alone_keeps_its_order(method, lexical):
     retriever = ranking(Retriever.LEXICAL, lexical)
     assert ids(fuse(plan(method), [retriever])) == [chunk.chunk_id for chunk in retriever.chunks]
 
@@ -148,7 +161,8 @@ def test_the_weights_decide_between_two_searches():
 few_scores = st.dictionaries(st.integers(1, 6), st.floats(0, 10, allow_nan=False), max_size=6)
 
 
-@given(st.sampled_from(FUSING), st.tuples(few_scores, few_scores), st.tuples(few_scores, few_scores))
+@pytest.mark.parametrize("method", FUSING)
+@given(first=st.tuples(few_scores, few_scores), second=st.tuples(few_scores, few_scores))
 def test_contributions_add_up_and_equal_searches_change_nothing(method, first, second):
     everything = set().union(*first, *second)
     alone, joined = (fused_by(method, *lists, *everything) for lists in (first, second))
