@@ -32,6 +32,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Answer, Conversation
 from core.admin_base import ReadOnlyAdmin, badge
 from core.users import is_superuser
+from ragsite import site_identity  # noqa: F401  (it registers its page)
 from ragsite.accounts.claims import is_last_local_administrator, local_administrators
 from ragsite.accounts.keys import digest_of
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person

@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from chat.api import mcp
 from chat.api.urls import openai_urlpatterns
 from ragsite import help as help_pages
+from ragsite import site_identity
 from ragsite.accounts import views as accounts
 from ragsite.http import text_files
 from ragsite.operations import health_views as health
@@ -43,6 +44,7 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
         name="api_docs",
     ),
+    path("logo/<slug:version>", site_identity.logo, name="logo"),
     path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -20,7 +20,8 @@ from chat.conversations.listing import list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
-from chat.pages.suggestions import follow_ups, questions_of, suggestions
+from chat.pages.front_page import FrontPage, build_front_page
+from chat.pages.suggestions import follow_ups, questions_of
 from chat.pages.turns import build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
@@ -59,6 +60,7 @@ def page(
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
     scope = _read_scope(request, conversation)
+    around = sidebar(request, shown=request.path)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -67,19 +69,23 @@ def page(
         "turns_before": [
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
-        "suggestions": [] if conversation else _suggest_within(request.user, scope),
+        "front": None if conversation else _build_front(request.user, scope, around),
         "error": error,
         "question": question,
-        **sidebar(request, shown=request.path),
+        **around,
         **scope,
         **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _suggest_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
-    document = scope["wanted_document"]
-    return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
+def _build_front(user: AnyUser, scope: Mapping[str, Any], around: Mapping[str, Any]) -> FrontPage:
+    document, chosen = scope["wanted_document"], scope["wanted_collection"]
+    if document is not None:
+        return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
+    collections = [each for each in around["collections"] if not chosen or each.slug == chosen]
+    recent = [each for _, group in around["listing"].groups for each in group]
+    return build_front_page(user, collections, recent)
 
 
 def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
