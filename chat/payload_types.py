@@ -15,6 +15,7 @@ class DocumentPayload(TypedDict):
     title: str
     url: str
     collection: NotRequired[str]
+    media_type: NotRequired[str]
 
 
 class PlacePayload(TypedDict):

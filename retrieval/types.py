@@ -41,6 +41,7 @@ class Passage:
     blocks: tuple[Block, ...] = ()
     page_unit: str = "page"
     collection_name: str = ""
+    media_type: str = ""
 
     @property
     def section(self) -> str:

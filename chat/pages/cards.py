@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 from chat.models import Citation
 from chat.pages.plain_text import plain
 from chat.streaming.payloads import source_of
+from retrieval.documents.formats import View, get_view
+from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
 from retrieval.passage_address import passage_url
 
 # Fields of `Cited` and `Citation`.
@@ -82,6 +84,7 @@ class SourceCard(_Shown):
     excerpt: str
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
+    icon: str = "page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,24 @@ def _build_source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> 
         chunk_id=source.get("chunk_id"),
         quotes=quotes,
         collection=source.get("collection", ""),
+        icon=choose_icon(source["document"].get("media_type", "")),
     )
+
+
+_ICONS = {
+    View.PRINTED: "printed",
+    View.TABLES: "sheet",
+    View.RECORDS: "sheet",
+    View.SLIDES: "slides",
+    View.CODE: "code",
+}
+
+
+def choose_icon(media_type: str) -> str:
+    """Return the name of the icon for a document; "page" for an unknown format."""
+    if media_type in (EML, MSG, MBOX):
+        return "mail"
+    return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
 
 
 def page_label(page: int, unit: str) -> str:

@@ -31,7 +31,7 @@ from chat.pages.cards import source_cards
 from chat.pages.page_views import page, sidebar
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.suggestions import follow_ups
-from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, notices
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
@@ -132,7 +132,7 @@ class _StreamedTurn:
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
             "sources": sources,
-            "notices": notices(payload["degraded"]),
+            "failures": describe_failures(payload["degraded"]),
             "rewritten": payload.get("completed_question", ""),
             "is_joined": bool(payload.get("joined_question")),
         }

@@ -62,7 +62,7 @@ class ShownTurn:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return notices(self.answer.degraded, self.answer.notice)
+        return describe_failures(self.answer.degraded)
 
     @property
     def waited_seconds(self) -> int:
@@ -93,7 +93,7 @@ class ShownTurn:
     def may_differ(self) -> bool:
         """True if a new answer may differ."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
-        return is_written or bool(self.models) or bool(self.notices)
+        return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
     @property
     def quoted(self) -> Cited | None:
@@ -190,15 +190,14 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
     return ShownTurn(answer.pk, bare, is_withheld=True)
 
 
-def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
-    """Return notices about fallbacks."""
+def describe_failures(degraded: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each part of the search that did not answer."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),
         "rerank": _("The reranker did not answer, so the passages are in the order of the search."),
         "unencoded": _("Documents that were added just now are found by their words alone for a while."),
     }
-    said = [
+    return tuple(
         sentences.get(retriever) or _("Part of the search did not answer: %s.") % retriever for retriever in degraded
-    ]
-    return tuple([*said, notice] if notice else said)
+    )

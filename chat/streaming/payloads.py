@@ -164,6 +164,7 @@ def _describe_place(passage: Passage) -> PlacePayload:
             "title": passage.document_title,
             "url": passage.document_url,
             "collection": passage.collection,
+            "media_type": passage.media_type,
         },
         "section": passage.section,
         "page": passage.page,
@@ -287,7 +288,7 @@ def source_of(answer: Answer, cited: Citation) -> PlacePayload:
     unknown: PlacePayload = {
         "collection": "",
         "chunk_id": None,
-        "document": {"id": None, "title": "", "url": "", "collection": ""},
+        "document": {"id": None, "title": "", "url": "", "collection": "", "media_type": ""},
         "section": "",
         "page": None,
         "page_unit": "page",

@@ -110,6 +110,7 @@ _FIELDS = {
     },
     "end": 'chunk."end"',
     "page_unit": "document.media_type",
+    "media_type": "document.media_type",
 }
 _SELECT = (
     f"SELECT {', '.join(_FIELDS.values())} FROM retrieval_chunk AS chunk "

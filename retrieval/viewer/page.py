@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,22 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         context["parts"] = writer.parts
     context["parts"] = [mark_safe(part) for part in context["parts"]]  # noqa: S308
     return context
+
+
+@dataclass(frozen=True, slots=True)
+class NearParts:
+    """The parts of a page around its passage."""
+
+    parts: Sequence[str]
+    is_cut_before: bool
+    is_cut_after: bool
+
+
+def cut_around_passage(parts: Sequence[str]) -> NearParts:
+    """Return the passage's part and the two beside it, or the first three without a passage."""
+    at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
+    first, last = max(at - 1, 0), at + 2
+    return NearParts(parts[first:last], first > 0, last < len(parts))
 
 
 def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:

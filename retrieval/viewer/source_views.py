@@ -31,7 +31,7 @@ from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.page import file_of, page_context
+from retrieval.viewer.page import cut_around_passage, file_of, page_context
 from retrieval.viewer.table_page import table_context
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,10 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 @_for_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show the served text, with ``?start=&end=`` marked. Raises: Http404 if the visitor may not read it."""
+    """Show the served text, with ``?start=&end=`` marked; ``?sheet`` shows the passage and its surroundings alone.
+
+    Raises: Http404 if the visitor may not read it.
+    """
     found = _get_document(request, document_id)
     context = {
         "document": found,
@@ -105,6 +108,9 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     served = DocumentText.objects.filter(document=found).first()
     if served is not None:
         context |= page_context(found, served, request.GET)
+    if "sheet" in request.GET:
+        near = cut_around_passage(context.get("parts", []))
+        return render(request, "retrieval/_sheet.html", {**context, "near": near})
     return render(request, "retrieval/document.html", context)
 
 

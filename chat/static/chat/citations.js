@@ -88,17 +88,11 @@
     const sign = markerAt(event);
     if (sign && sign.matches(".doubt")) showPreview(sign);
     else if (shownFor && !preview.contains(event.target)) hidePreview();
-    const toggle = event.target.closest(".sources-toggle");
-    if (toggle) {
-      toggle.setAttribute("aria-expanded", String(toggle.getAttribute("aria-expanded") !== "true"));
-      return;
-    }
     const marker = event.target.closest(".is-streaming .cite > a");
     if (marker) {
       event.preventDefault();
       const card = source(marker);
       if (!card) return;
-      turnOf(marker).querySelector(".sources-toggle")?.setAttribute("aria-expanded", "true");
       card.scrollIntoView({ block: "nearest" });
       card.focus({ preventScroll: true });
     }
@@ -114,15 +108,6 @@
   });
   const left = history.state?.left;
   if (left) document.getElementById(left.turn)?.querySelectorAll("a[href]")[left.link]?.focus({ preventScroll: true });
-
-  // The sources come anew with the answer's end: a list that was opened stays open. Focus is kept by htmx, by its id.
-  let opened = "";
-  body.addEventListener("htmx:oobBeforeSwap", (event) => {
-    opened = event.detail.target.querySelector('.sources-toggle[aria-expanded="true"]')?.id ?? "";
-  });
-  body.addEventListener("htmx:oobAfterSwap", () => {
-    if (opened) document.getElementById(opened)?.setAttribute("aria-expanded", "true");
-  });
 
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hidePreview();
