@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _l
 from django.utils.translation import ngettext_lazy
 
 from chat.conversations.rights import explain_answer, filter_open_answers
@@ -44,6 +45,57 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
+# The other models, for experts, in four groups; a model that none names is among the programs.
+EXPERT = {
+    "people": (
+        _l("People"),
+        (
+            "auth.user",
+            "auth.group",
+            "ragsite.invitation",
+            "chat.questionbudget",
+            "mfa.authenticator",
+            "socialaccount.socialaccount",
+            "ragsite.auditentry",
+            "ragsite.siteidentity",
+        ),
+    ),
+    "models": (
+        _l("Models"),
+        (
+            "retrieval.searchprofile",
+            "retrieval.playground",
+            "chat.languagemodel",
+            "chat.collectioninstructions",
+            "evaluation.embeddertrial",
+        ),
+    ),
+    "measuring": (
+        _l("Measuring"),
+        (
+            "evaluation.evaluationset",
+            "evaluation.evaluationquestion",
+            "evaluation.evaluationrun",
+            "evaluation.gatepolicy",
+            "evaluation.experiment",
+            "evaluation.judgement",
+            "evaluation.judgeusage",
+            "chat.conversation",
+            "retrieval.chunk",
+        ),
+    ),
+    "programs": (_l("Programs"), ()),
+}
+EXPLANATIONS = {
+    "retrieval.document": _l("Add files, see what was read of them, mend what failed."),
+    "retrieval.collection": _l("Who may ask which documents, and how they are shown."),
+    "evaluation.dashboard": _l("How good the answers are, and how fast."),
+    "evaluation.gaps": _l("Questions that the documents do not answer."),
+    "chat.answer": _l("All questions and answers, with their sources."),
+    "chat.approvedanswer": _l("Answers that people have checked."),
+    "retrieval.draft": _l("Changes that are tried before readers see them."),
+    "retrieval.source": _l("Places from which documents are brought up to date."),
+}
 # Days before expiry.
 DUE_DAYS = 14
 
@@ -108,8 +160,19 @@ class AccountsAdminSite(AdminSite):
             if request.path == address:
                 # Django marks models whose address begins the page's address, so also the dashboard.
                 dashboard["admin_url"] += "?"
+        if "retrieval.searchprofile" in models:
+            profiles = models["retrieval.searchprofile"]
+            address = reverse("admin:retrieval_searchprofile_playground")
+            playground = {"name": _("Playground"), "object_name": "Playground", "admin_url": address, "add_url": None}
+            models["retrieval.playground"] = {**profiles, **playground}
+        for name, explanation in EXPLANATIONS.items():
+            if name in models:
+                models[name]["explanation"] = explanation
         daily = [models.pop(name) for name in DAILY if name in models]
-        groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
+        groups = [("daily", _("Every day"), daily)]
+        for label, (name, wanted) in EXPERT.items():
+            groups.append((label, str(name), [models.pop(each) for each in wanted if each in models]))
+        groups[-1][2].extend(models.values())
         return [
             {
                 "name": name,
@@ -144,8 +207,8 @@ def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collect
     return found
 
 
-def _list_tasks(user: AnyUser) -> list[tuple[str, str]]:
-    """Return the user's open tasks as (sentence, address): failures, unanswered questions, due reviews."""
+def _list_tasks(user: AnyUser) -> list[tuple[int, str, str]]:
+    """Return the user's open tasks as (number, sentence, address): failures, unanswered questions, due reviews."""
     today = timezone.localdate()
     curated = Collection.objects.curated_by(user)
     documents = Document.objects.readable_by(user).filter(collection__in=curated)
@@ -180,4 +243,4 @@ def _list_tasks(user: AnyUser) -> list[tuple[str, str]]:
         said = ngettext_lazy("%d draft is not published yet.", "%d drafts are not published yet.")
         drafts = Draft.objects.open().filter(collection__in=curated)
         tasks.append((drafts.count(), said, reverse("admin:retrieval_draft_changelist")))
-    return [(said % number, address) for number, said, address in tasks if number]
+    return [(number, said % number, address) for number, said, address in tasks if number]
