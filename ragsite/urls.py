@@ -44,6 +44,7 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
         name="api_docs",
     ),
+    path("language/", include("django.conf.urls.i18n")),
     path("logo/<slug:version>", site_identity.logo, name="logo"),
     path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),

@@ -102,6 +102,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
 # Other apps translate some of the same words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
+FORMAT_MODULE_PATH = ["ragsite.formats"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 
 SESSION_COOKIE_SECURE = HTTPS

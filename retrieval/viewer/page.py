@@ -92,7 +92,7 @@ class NearParts:
 
 
 def cut_around_passage(parts: Sequence[str]) -> NearParts:
-    """Return the passage's part and the two beside it, or the first three without a passage."""
+    """Return the passage's part and the two beside it, or the first two without a passage."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return NearParts(parts[first:last], first > 0, last < len(parts))

@@ -50,6 +50,7 @@ def test_source_viewer(site, page):
     page.goto(site.url)
     ask(page, VISITING_HOURS)
     page.locator(".cite a").first.click()
+    page.get_by_role("link", name="Open the document").click()
     expect(page.locator("#passage")).to_be_in_viewport()
     keep(page, "source")
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE, WIDE
-from tests.browser.pages import answer_text, ask, letters, source
+from tests.browser.pages import answer_text, ask, letters, source, violations
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
@@ -16,14 +16,6 @@ QUESTIONS = [
     pytest.param(WIDE, SEAL_KIT, "Catalogue", "SK-9920-W", id="part-number"),
     pytest.param(PHONE, VISITING_HOURS, "Bezoek en bereikbaarheid", "14.00 – 16.00 uur", id="dutch"),
 ]
-
-
-def open_sources(turn):
-    """On narrow screens the sources are folded."""
-    toggle = turn.locator(".sources-toggle")
-    if not turn.locator(".source").first.is_visible():
-        toggle.click()
-        expect(toggle).to_have_attribute("aria-expanded", "true")
 
 
 @pytest.mark.parametrize(("size", "question", "first_source", "said"), QUESTIONS)
@@ -36,7 +28,6 @@ def test_a_question_is_answered_with_citations_that_open_the_passage(site, visit
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
     assert said in answer_text(turn)
 
-    open_sources(turn)
     expect(source(turn, 1).locator(".source-title")).to_contain_text(first_source)
     citations = turn.locator(".cite a")
     numbers = [int(number) for number in citations.all_text_contents()]
@@ -44,11 +35,21 @@ def test_a_question_is_answered_with_citations_that_open_the_passage(site, visit
     for number in numbers:
         expect(source(turn, number).locator(".source-quote").first).to_be_visible()
 
-    href = citations.first.get_attribute("href")
+    href, asked = citations.first.get_attribute("href"), page.url
     citations.first.click()
+    expect(page.locator("#sheet #passage")).to_be_in_viewport()
+    marked = letters("".join(page.locator("#sheet mark").all_text_contents()))
+    assert letters(said) in marked
+    assert page.url == asked
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(page.locator("#sheet")).to_be_hidden()
+    expect(citations.first).to_be_focused()
+    citations.first.click()
+    page.get_by_role("link", name="Open the document").click()
     page.wait_for_url(site.url + href)
     expect(page.locator("#passage")).to_be_in_viewport()
-    assert letters(said) in letters("".join(page.locator("mark").all_text_contents()))
+    assert letters("".join(page.locator("mark").all_text_contents())) == marked
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -134,7 +135,9 @@ def test_all_of_it_works_with_the_keyboard_alone(site, page):
     page.keyboard.press("Escape")
     expect(page.locator("#preview")).to_be_hidden()
     page.keyboard.press("Enter")
-    expect(page.locator("#passage")).to_be_in_viewport()
+    expect(page.locator("#sheet #passage")).to_be_in_viewport()
+    page.get_by_role("link", name="Open the document").press("Enter")
+    expect(page.locator("main #passage")).to_be_in_viewport()
     page.get_by_role("link", name="Back to the answer").press("Enter")
     expect(page.locator(".cite a:focus")).to_be_in_viewport()
 
@@ -158,7 +161,8 @@ def test_back_and_forward(site, page):
     turn = ask(page, SEAL_KIT)
     text = answer_text(turn)
     turn.locator(".cite a").first.click()
-    expect(page.locator("#passage")).to_be_in_viewport()
+    page.get_by_role("link", name="Open the document").click()
+    expect(page.locator("main #passage")).to_be_in_viewport()
     page.go_back()
     assert answer_text(page.locator(".turn")) == text
     page.go_back()

@@ -73,7 +73,11 @@ def test_hostile_documents_are_shown_as_text(hostile_site, page, requested, mode
     page.reload()
     assert_nothing_happened(page, requested)
     page.locator(".cite a[data-title*='<script>']").first.click()
-    expect(page.locator("#passage")).to_be_in_viewport()
+    expect(page.locator("#sheet #passage")).to_be_in_viewport()
+    expect(page.locator("#sheet h2").first).to_contain_text("<script>")
+    assert_nothing_happened(page, requested)
+    page.get_by_role("link", name="Open the document").click()
+    expect(page.locator("main #passage")).to_be_in_viewport()
     expect(page.locator("h1")).to_contain_text("<script>")
     assert_nothing_happened(page, requested)
 

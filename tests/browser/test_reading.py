@@ -50,10 +50,12 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site, pa
     marker = page.locator(".cite a").first
     expect(marker).to_have_attribute("aria-label", re.compile("Merwe Fluidics"))
     marker.click()
+    page.get_by_role("link", name="Open the document").click()
     page.get_by_role("link", name="Back to the answer").click()
     expect(page.locator(".cite a").first).to_be_in_viewport()
     assert page.url.partition("#")[0] == answered
     page.locator(".cite a").first.click()
+    page.get_by_role("link", name="Open the document").click()
     for view in ("Text", "Rendered"):
         page.get_by_role("link", name=view, exact=True).click()
         expect(page.get_by_role("link", name="Back to the answer")).to_be_visible()
@@ -82,7 +84,7 @@ def test_an_edited_question_begins_a_branch(site, page):
     ask(page, "How long is the warranty?")
     turn = ask(page, "Price of MX-9902-W")
     before = page.url
-    turn.get_by_text("Edit", exact=True).focus()
+    turn.locator(".edit summary").focus()
     page.keyboard.press("Enter")
     edited = turn.get_by_label("The question, edited")
     expect(edited).to_be_focused()

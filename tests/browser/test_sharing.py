@@ -32,10 +32,9 @@ def test_a_shared_conversation_is_read_by_others(site, visitor, complaints):
     for absent in ("#ask", ".verdict", ".sidebar", "#share"):
         expect(theirs.locator(absent)).to_have_count(0)
     expect(theirs.get_by_role("button", name="Stop sharing")).to_have_count(0)
-    theirs.locator(".sources-toggle").click()
     expect(theirs.locator(".source").first).to_be_visible()
     theirs.locator(".cite a").first.click()
-    expect(theirs.locator("#passage")).to_be_in_viewport()
+    expect(theirs.locator("#sheet #passage")).to_be_in_viewport()
 
     mine.reload()
     mine.locator("#share summary").click()

@@ -50,6 +50,14 @@
     show(link);
   }, true);
 
+  // Coming back from the document, the focus is on the link that opened the sheet.
+  whole.addEventListener("click", () => {
+    const turn = opener?.closest(".turn");
+    if (!turn) return;
+    const left = { turn: turn.id, link: [...turn.querySelectorAll("a[href]")].indexOf(opener) };
+    history.replaceState({ ...history.state, left }, "");
+  });
+
   sheet.addEventListener("close", () => {
     mark(opener, false);
     content.replaceChildren();

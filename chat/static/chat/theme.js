@@ -15,8 +15,6 @@
   function tell() {
     document.querySelectorAll("[data-theme-toggle]").forEach(function (button) {
       button.setAttribute("aria-pressed", String(isDark()));
-      var state = button.querySelector("[data-theme-state]");
-      if (state) state.textContent = isDark() ? state.dataset.on : state.dataset.off;
     });
   }
   document.addEventListener("DOMContentLoaded", tell);
