@@ -20,6 +20,7 @@ from chat.conversations.listing import list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.filters import filter_context
 from chat.pages.suggestions import follow_ups, questions_of, suggestions
 from chat.pages.turns import build_turn, build_withheld_turn
 from core.user_types import AnyUser
@@ -59,6 +60,7 @@ def page(
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
     scope = _read_scope(request, conversation)
+    filters = filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -68,10 +70,11 @@ def page(
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
         "suggestions": [] if conversation else _suggest_within(request.user, scope),
-        "error": error,
+        "error": error or filters["filter_problem"],
         "question": question,
         **sidebar(request, shown=request.path),
         **scope,
+        **filters,
         **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
