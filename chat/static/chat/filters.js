@@ -27,6 +27,9 @@
   });
   form.addEventListener("submit", () => close(false));
   document.addEventListener("click", (event) => {
+    // htmx sends a form to the address of the button pressed last, also when Enter asks the question later; it forgets
+    // the button when the focus leaves.
+    event.target.closest("[formaction]")?.dispatchEvent(new FocusEvent("focusout", { bubbles: true }));
     if (!event.target.closest("[data-filters]") && event.target.isConnected) close(false);
   });
   document.addEventListener("keydown", (event) => {
