@@ -251,7 +251,7 @@ def to_query(chosen: Mapping[str, Any]) -> QueryDict:
         if part in ("dates", "numbers"):
             for side in ("from", "to"):
                 if value.get(side) is not None:
-                    query[f"{PREFIX}{field}.{side}"] = str(value[side])
+                    query[f"{PREFIX}{field}.{side}"] = write_number(value[side])
         else:
             query.setlist(PREFIX + field, list(dict.fromkeys(map(_write_value, value))))
     return query
