@@ -51,7 +51,7 @@ def chips_of(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
     seen = keep_offered(answer.asked_filters, offered)
     shown = [chip for chip in list_chips(seen, offered) if _is_known(chip, offered)]
     hidden = len(list_chips(answer.asked_filters, ())) - len(shown)
-    return (*shown, *([Chip("", _("Filter"), _("not shown to you"), "")] if hidden else []))
+    return (*shown, *([Chip("", _("Filters"), _("not shown to you"), "")] if hidden else []))
 
 
 def _is_known(chip: Chip, offered: tuple[OfferedFilter, ...]) -> bool:

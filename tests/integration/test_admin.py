@@ -288,7 +288,10 @@ def test_a_curator_marks_filters_among_the_keys_that_documents_have(admin, colle
     assert ('value="groups"' in html, collection.filters.exists()) == (False, False)
     body = {
         **dict.fromkeys(("description", "suggested_questions"), ""),
-        **{"name": "Library", "slug": "library", "visibility": "public", "text_search_configuration": "english"},
+        "name": "Library",
+        "slug": "library",
+        "visibility": "public",
+        "text_search_configuration": "english",
         **{f"{inline}-{name}_FORMS": "0" for inline in ("grants", "filters") for name in ("TOTAL", "INITIAL")},
         "filters-TOTAL_FORMS": "4",
     }

@@ -165,7 +165,7 @@ def test_a_shared_answer_hides_values_that_its_reader_may_not_see(library):
     ]
     page = Client().get(f"/s/{token}/").content.decode()
     assert "xyzzy?" in page
-    assert chips(page) == ["Author: Jansen", "Pages: up to 1", "Filter: not shown to you"]
+    assert chips(page) == ["Author: Jansen", "Pages: up to 1", "Filters: not shown to you"]
     assert "Zwart" not in page
 
 
