@@ -188,6 +188,7 @@ class CompletedPayload(ShownRowsPayload):
     confidence: float | None
     completed_question: str
     joined_question: str
+    filters: dict[str, object]
     usage: UsagePayload
     approved: ApprovalPayload | None
     repeats: bool

@@ -5,7 +5,7 @@ from chat.pages import widget
 from chat.pages.conversation_views import conversation_entry, conversations, delete_conversation, rename_conversation
 from chat.pages.feedback_views import feedback
 from chat.pages.page_views import conversation, home
-from chat.pages.question_views import ask, stop, stream
+from chat.pages.question_views import ask, show_filters, stop, stream
 from chat.pages.sharing_views import share, shared, stop_sharing
 
 app_name = "chat"
@@ -13,6 +13,7 @@ app_name = "chat"
 urlpatterns = [
     path("", home, name="home"),
     path("ask/", ask, name="ask"),
+    path("filters/", show_filters, name="filters"),
     path("c/<uuid:conversation_id>/", conversation, name="conversation"),
     path("c/<uuid:conversation_id>/delete/", delete_conversation, name="delete_conversation"),
     path("c/<uuid:conversation_id>/rename/", rename_conversation, name="rename_conversation"),

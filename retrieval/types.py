@@ -180,6 +180,24 @@ class DateRange:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberRange:
+    """The numbers from ``least`` to ``most``, inclusive; None leaves a side open.
+
+    ``field`` is a metadata key whose value is a number, or a text that is one. Raises: ValueError.
+    """
+
+    field: str
+    least: float | None = None
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.least is None and self.most is None:
+            raise ValueError("A range of numbers needs a lowest number, a highest number, or both.")
+        if self.least is not None and self.most is not None and self.least > self.most:
+            raise ValueError(f"A range of numbers must not end ({self.most}) before it begins ({self.least}).")
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
     """A user who sees restricted documents of these ``groups``, and all documents of these ``collections``."""
 
@@ -194,22 +212,28 @@ ANYBODY = Reader()
 class SearchFilters:
     """Restrictions on the returned chunks; all apply, empty ones are ignored.
 
-    Metadata must contain ``metadata``, and one value for each key of ``metadata_any``, alone or in a list. A restricted
-    document passes if each of the ``readers`` may see it; only an empty tuple lets all pass.
+    ``formats`` are media types. Metadata must contain ``metadata``, and one value for each key of ``metadata_any``,
+    alone or in a list. A restricted document passes if each of the ``readers`` may see it; only an empty tuple lets all
+    pass.
     """
 
     collections: tuple[int, ...] = ()
     documents: tuple[int, ...] = ()
     languages: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     metadata_any: Mapping[str, Sequence[object]] = field(default_factory=dict)
     dates: tuple[DateRange, ...] = ()
+    numbers: tuple[NumberRange, ...] = ()
     readers: tuple[Reader, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.documents or self.languages or self.metadata or self.metadata_any or self.dates or self.readers
-        )
+        return self.is_chosen or bool(self.documents or self.readers)
+
+    @property
+    def is_chosen(self) -> bool:
+        """True if a property of documents restricts the search, beside rights and named documents."""
+        return bool(self.languages or self.formats or self.metadata or self.metadata_any or self.dates or self.numbers)
 
 
 @dataclass(frozen=True, slots=True)

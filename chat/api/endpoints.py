@@ -48,6 +48,7 @@ from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Un
 from core.api.schema import EVENT
 from core.key_limits import Scope
 from core.user_types import AnyUser
+from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
@@ -145,12 +146,14 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
+    filters = asked.get("filters")
     return asked, begin_answer(
         request,
         asked["question"],
         visitor=visitor,
         conversation_id=asked.get("conversation"),
         collection=asked.get("collection"),
+        filters=None if filters is None else to_json(filters),
         method=asked.get("method") or "",
         model=asked.get("model") or "",
         anew=asked["anew"],

@@ -14,7 +14,7 @@ from chat.models import Answer, Conversation, Feedback
 from chat.streaming import payloads
 from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from core.user_types import AnyUser
-from retrieval.api.serializers import METHODS
+from retrieval.api.serializers import METHODS, FiltersSerializer, MetadataObjectField
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
 
@@ -30,6 +30,11 @@ class AskRequestSerializer(KnownFieldsOnly):
     conversation = serializers.UUIDField(required=False, allow_null=True, help_text="To go on with an earlier one.")
     collection = TextField(
         required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all."
+    )
+    filters = FiltersSerializer(
+        required=False,
+        allow_null=True,
+        help_text="As in a search. Absent: those of the last question in the same collection; empty: none.",
     )
     method = NameField(choices=METHODS, required=False, allow_null=True)
     model = TextField(
@@ -148,6 +153,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     joined_question = serializers.CharField(
         help_text="The question before it and this one, which was searched as well; empty: only this one was."
     )
+    filters = MetadataObjectField(help_text="Those that the question was asked with; empty: none.")
     usage = serializers.DictField(
         help_text="`prompt_tokens`, `completion_tokens`, `cost` in the currency of the prices set, and whether these "
         "are `estimated`; empty when no language model was asked."
@@ -199,9 +205,11 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
         slug_field="slug", read_only=True, allow_null=True, help_text="The one that is searched; null: all."
     )
 
+    filters = MetadataObjectField(read_only=True, help_text="Those of the last question.")
+
     class Meta:
         model = Conversation
-        fields = ["id", "title", "collection", "created_at", "updated_at"]
+        fields = ["id", "title", "collection", "filters", "created_at", "updated_at"]
         read_only_fields = fields
 
 

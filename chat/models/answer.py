@@ -34,6 +34,7 @@ from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce
+from retrieval.rights.chosen_filters import to_restrictions
 from retrieval.rights.search_filters import build_filters
 from retrieval.types import SearchFilters
 
@@ -102,6 +103,8 @@ class Answer(Leased):
         Collection, models.SET_NULL, null=True, related_name="+", verbose_name=_("collection")
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
+    # The filters that the question was asked with, as in the API.
+    asked_filters = models.JSONField(default=dict, db_default={})
     # The requested search method and language model.
     method = models.CharField(max_length=12)
     model = models.CharField(max_length=200)
@@ -235,8 +238,10 @@ class Answer(Leased):
         """Return the filters of the answer's search, with the asker's rights now. Raises: InvalidQuery."""
         document = self.document
         collection = self.collection if document is None else document.collection
-        documents = () if document is None else tuple(document.list_with_members())
-        return build_filters(self.asker, collection.slug if collection else "", documents=documents)
+        restrictions = to_restrictions(self.asked_filters)
+        if document is not None:
+            restrictions["documents"] = tuple(document.list_with_members())
+        return build_filters(self.asker, collection.slug if collection else "", **restrictions)
 
     def list_earlier(self, most: int) -> list[Answer]:
         """Return at most ``most`` earlier answers, newest first, also from before a branch."""

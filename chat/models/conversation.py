@@ -46,6 +46,8 @@ class Conversation(models.Model):
     )
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
+    # As in the API; ``retrieval.rights.chosen_filters`` reads it.
+    filters = models.JSONField(default=dict, db_default={})
     # The answer whose question was edited; earlier turns count too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 

@@ -20,6 +20,7 @@ from chat.conversations.listing import list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.filters import filter_context
 from chat.pages.front_page import FrontPage, build_front_page
 from chat.pages.suggestions import follow_ups, questions_of
 from chat.pages.turns import build_turn, build_withheld_turn
@@ -61,6 +62,7 @@ def page(
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
     scope = _read_scope(request, conversation)
     around = sidebar(request, shown=request.path)
+    filters = filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -70,10 +72,11 @@ def page(
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
         "front": None if conversation else _build_front(request.user, scope, around),
-        "error": error,
+        "error": error or filters["filter_problem"],
         "question": question,
         **around,
         **scope,
+        **filters,
         **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)

@@ -25,9 +25,10 @@ from chat.budgets import QuestionThrottle
 from chat.conversations import rights
 from chat.conversations.rights import find_readable, get_visitor, list_own_answers, list_stoppable_answers
 from chat.exceptions import AskLater, InvalidQuestion
-from chat.models import Answer
+from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.cards import source_cards
+from chat.pages.filters import filter_context, read_filters
 from chat.pages.page_views import page, sidebar
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.suggestions import follow_ups
@@ -38,6 +39,7 @@ from chat.streaming.streams import EVENT_ID
 from core.api.callers import caller_of
 from core.exceptions import DiskFull
 from core.user_types import AnyUser
+from retrieval.rights.chosen_filters import is_in
 
 RECONNECT_MILLISECONDS = 1000
 
@@ -165,6 +167,9 @@ def ask(request: HttpRequest) -> HttpResponse:
     collection, document = request.POST.get("collection"), request.POST.get("document", "")
     if edits is not None:
         collection, document = edits.collection.slug if edits.collection else "", str(edits.document_id or "")
+    filters, problem = _read_filters(request, named, collection)
+    if problem:
+        return _refuse(request, problem, named)
     throttle = QuestionThrottle()
     if not throttle.allow_request(request, ask):
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
@@ -179,6 +184,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             # PostgreSQL rejects NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
+            filters=filters if edits is None else edits.asked_filters,
             edits=edits,
             method=request.POST.get("method", ""),
             model=request.POST.get("model", ""),
@@ -204,20 +210,52 @@ def ask(request: HttpRequest) -> HttpResponse:
         "is_new": named is None,
         "wanted_collection": answer.collection.slug if answer.collection else "",
         "wanted_document": answer.document,
+        **filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
         **sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)
+
+
+def _read_filters(
+    request: HttpRequest, named: uuid.UUID | None, collection: str | None
+) -> tuple[dict[str, Any] | None, str]:
+    """Return the filters of the form; None if it has none, so that those of the last question stay."""
+    if not is_in(request.POST):
+        return None, ""
+    if collection is None:
+        conversation = _find_own(request, named)
+        collection = conversation.collection.slug if conversation and conversation.collection else ""
+    return read_filters(request.POST, request.user, collection)
 
 
 def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | None, status: int = 422) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         response = render(request, "chat/_question_error.html", {"error": message}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
-    try:
-        found = own_conversation(request, conversation_id) if conversation_id else None
-    except Http404:
-        found = None
+    found = _find_own(request, conversation_id)
     return page(request, found, status=status, error=message, question=request.POST.get("question", ""))
+
+
+def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
+    try:
+        return own_conversation(request, conversation_id) if conversation_id else None
+    except Http404:
+        return None
+
+
+@require_POST
+@for_visitors
+def show_filters(request: HttpRequest) -> HttpResponse:
+    """Show what is chosen in the composer, without asking; htmx replaces the chips, other browsers the page."""
+    named = _parse_uuid(request.POST.get("conversation", ""))
+    conversation = _find_own(request, named)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return page(request, conversation, question=request.POST.get("question", ""))
+    collection = request.POST.get("collection", "").replace("\0", "")
+    context = filter_context(request.user, collection, conversation, request.POST)
+    is_other = request.headers.get("HX-Trigger-Name") == "collection"
+    context |= {"renews_all": is_other, "renews_fields": "remove" in request.POST}
+    return render(request, "chat/_filters_changed.html", context)
 
 
 @require_POST

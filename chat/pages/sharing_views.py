@@ -64,7 +64,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
             replace(
                 build_withheld_turn(answer, question=_("A question about documents that you may not read"))
                 if answer.pk in withheld
-                else build_turn(answer),
+                else build_turn(answer, viewer=request.user),
                 id=uuid.uuid5(token, str(answer.pk)),
             )
             for answer in answers

@@ -20,8 +20,13 @@ from chat.models import Answer, Feedback
 from chat.pages.answer_text import approved_line, shows_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
+from chat.pages.filters import chips_of
 from chat.pages.plain_text import plain
+from core.user_types import AnyUser
+from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection as DocumentCollection
+from retrieval.rights.chosen_filters import Chip
+from retrieval.rights.search_filters import list_passing
 
 # Below this probability, the reader is warned.
 LOW_CONFIDENCE = 0.5
@@ -32,7 +37,7 @@ class ShownTurn:
     """A question and its answer on a page.
 
     ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
-    documents were not searched. ``models`` can answer again.
+    documents were not searched; ``passes_nothing``: the filters let no document pass. ``models`` can answer again.
     """
 
     id: uuid.UUID
@@ -43,7 +48,9 @@ class ShownTurn:
     doubts: tuple[Doubt, ...] = ()
     follow_ups: tuple[str, ...] = ()
     approved: str = ""
+    filters: tuple[Chip, ...] = ()
     is_narrow: bool = False
+    passes_nothing: bool = False
     helpful: bool | None = None
     reason: str = ""
     comment: str = ""
@@ -149,8 +156,10 @@ class ShownTurn:
         return " ".join(filter(None, [self.doubt_summary, plain(text)]))
 
 
-def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """Build the stored turn with all database reads of its template."""
+def build_turn(
+    answer: Answer, *, debug: bool = False, models: Sequence[str] = (), viewer: AnyUser | None = None
+) -> ShownTurn:
+    """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
@@ -162,6 +171,8 @@ def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = (
         results=result_cards(answer.alternatives),
         doubts=find_doubts(answer.statements),
         approved=approved_line(approval.by, approval.on) if approval else "",
+        filters=chips_of(answer, viewer),
+        passes_nothing=answer.refused and viewer is None and _passes_nothing(answer),
         is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
@@ -176,6 +187,15 @@ def _is_narrow(answer: Answer) -> bool:
         return False
     others = DocumentCollection.objects.in_service().exclude(pk=answer.collection.pk)
     return answer.document_id is not None or others.exists()
+
+
+def _passes_nothing(answer: Answer) -> bool:
+    if not answer.asked_filters:
+        return False
+    try:
+        return not list_passing(answer.filters()).exists()
+    except InvalidQuery:
+        return False
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:

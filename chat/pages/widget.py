@@ -47,7 +47,7 @@ def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     _require_sites()
     found = get_object_or_404(list_unowned_answers().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)
-    turn = build_withheld_turn(found) if is_withheld else build_turn(found)
+    turn = build_withheld_turn(found) if is_withheld else build_turn(found, viewer=AnonymousUser())
     return render(request, "chat/_turn.html", {"turn": turn, "sources": turn.sources, "readonly": True})
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -25,7 +26,8 @@ from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
-from retrieval.rights.search_filters import build_filters
+from retrieval.rights.chosen_filters import to_restrictions
+from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
@@ -43,6 +45,7 @@ def begin(
     conversation_id: uuid.UUID | None = None,
     collection: str | None = None,
     document: int | None = None,
+    filters: Mapping[str, Any] | None = None,
     edits: Answer | None = None,
     method: str = "",
     model: str = "",
@@ -52,9 +55,10 @@ def begin(
     """Create a PENDING answer in a named or new conversation.
 
     The scope is ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments; by default the
-    last question's scope. ``edits`` begins a branch from an earlier question. ``model`` defaults to the conversation's
-    or the user's. ``anew``: reuse no earlier answer. ``history`` (oldest first) replaces the conversation's. ``caller``
-    is the account or address whose share of places is used.
+    last question's scope. ``filters`` narrow it, as ``chosen_filters`` stores them; by default those of the last
+    question of the same scope. ``edits`` begins a branch from an earlier question. ``model`` defaults to the
+    conversation's or the user's. ``anew``: reuse no earlier answer. ``history`` (oldest first) replaces the
+    conversation's. ``caller`` is the account or address whose share of places is used.
 
     Raises, with messages for the asker: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
     share; DiskFull.
@@ -73,11 +77,16 @@ def begin(
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             if collection is not None or document is not None:
+                before = conversation.collection_id, conversation.document_id
                 conversation.collection, conversation.document = _find_scope(user, collection or "", document)
+                if before != (conversation.collection_id, conversation.document_id):
+                    conversation.filters = {}
+            if filters is not None:
+                conversation.filters = dict(filters)
             conversation.updated_at = timezone.now()
             if model and not anew:
                 conversation.model = model
-            conversation.save(update_fields=["updated_at", "model", "collection", "document"])
+            conversation.save(update_fields=["updated_at", "model", "collection", "document", "filters"])
         else:
             within, only = _find_scope(user, collection or "", document)
             conversation = Conversation.objects.create(
@@ -85,17 +94,21 @@ def begin(
                 visitor="" if user.is_authenticated else visitor,
                 collection=within,
                 document=only,
+                filters=dict(filters or {}),
                 branched_from=edits,
                 title=question[:200],
                 key=limits.key if limits else "",
                 model=model or (edits.conversation.model if edits else ""),
             )
+        if filters:
+            _check_filters(user, conversation)
         return Answer.objects.create(
             id=answer_id,
             conversation=conversation,
             question=question,
             collection=conversation.collection,
             document=conversation.document,
+            asked_filters=conversation.filters,
             method="" if method == "default" else method,
             model=model or (conversation.model if conversation.model in models else ""),
             anew=anew,
@@ -115,6 +128,14 @@ def _find_scope(user: AnyUser, collection: str, document: int | None) -> tuple[C
     except InvalidQuery as error:
         raise InvalidQuestion(str(error), field="collection") from error
     return (Collection.objects.get(pk=filters.collections[0]) if collection else None), None
+
+
+def _check_filters(user: AnyUser, conversation: Conversation) -> None:
+    slug = conversation.collection.slug if conversation.collection else ""
+    try:
+        check_fields(build_filters(user, slug, **to_restrictions(conversation.filters)))
+    except InvalidQuery as error:
+        raise InvalidQuestion(str(error), field="filters") from error
 
 
 @contextmanager

@@ -231,6 +231,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload
         "confidence": answer.confidence,
         "completed_question": answer.completed_question,
         "joined_question": answer.joined_question,
+        "filters": answer.asked_filters,
         "usage": answer.usage,
         **_list_shown_rows(answer),
         "approved": None if approval is None else {"by": approval.by, "on": approval.on.isoformat()},

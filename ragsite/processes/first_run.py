@@ -22,7 +22,7 @@ from retrieval.documents.file_loading import Counts, ingest_paths
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
-from retrieval.models import Collection
+from retrieval.models import Collection, CollectionFilter
 from retrieval.search.profiles.profiles import active_profile
 
 COLLECTIONS = {
@@ -41,6 +41,13 @@ SUGGESTED = {
         "What does load_index return?",
     ],
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
+}
+
+# Fields and labels of the filters that readers are offered; demo/metadata.json has the values.
+FILTERS = {
+    "parts": {"kind": "Kind", "published": "Published"},
+    "lingo": {"kind": "Kind", "published": "Published"},
+    "ziekenhuis": {"afdeling": "Afdeling", "published": "Gepubliceerd"},
 }
 
 
@@ -94,9 +101,21 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
             },
         )
         counts += ingest_paths([folder / slug], collection, output)
+        _add_filters(folder / "metadata.json", collection)
         _add_evaluation_set(folder / "questions.json", collection)
     marker.touch()
     return counts
+
+
+def _add_filters(metadata: Path, collection: Collection) -> None:
+    """Give the documents their metadata, and mark filters."""
+    known = json.loads(metadata.read_text(encoding="utf-8")) if metadata.is_file() else {}
+    for source, values in known.get(collection.slug, {}).items():
+        collection.documents.filter(source=source).update(metadata=values)
+    for position, (field, label) in enumerate(FILTERS.get(collection.slug, {}).items()):
+        kind = CollectionFilter.Kind.DATES if field == "published" else CollectionFilter.Kind.VALUES
+        defaults = {"label": label, "kind": kind, "position": position}
+        CollectionFilter.objects.get_or_create(collection=collection, field=field, defaults=defaults)
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:

@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, count_deletion
 from core.users import get_account
+from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import upload_context
@@ -62,7 +63,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         "suggested_questions",
     )
     readonly_fields = ("languages", "documents", "passages", "created_at")
-    inlines = [GrantInline]
+    inlines = [FilterInline, GrantInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
@@ -91,8 +92,10 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Leave out grants for a working copy: its collection's grants apply."""
-        return [] if obj is not None and find_draft(obj) is not None else list(self.inlines)
+        """Leave out filters before there are documents, and both for a working copy: its collection's apply."""
+        if obj is None:
+            return [GrantInline]
+        return [] if find_draft(obj) is not None else list(self.inlines)
 
     def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, object]:
         return {

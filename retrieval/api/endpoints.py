@@ -29,6 +29,7 @@ from core.users import get_account, is_staff_with
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
+    OfferedFilterSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
     UploadResponseSerializer,
@@ -38,7 +39,8 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights.search_filters import build_filters
+from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import place_to_search
@@ -89,6 +91,10 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     except InvalidQuery as error:
         raise ValidationError({"collection": [str(error)]}) from error
     try:
+        check_fields(filters)
+    except InvalidQuery as error:
+        raise ValidationError({"filters": [str(error)]}) from error
+    try:
         with place_to_search():
             result = search(
                 asked["query"],
@@ -99,6 +105,25 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     except InvalidQuery as error:
         raise ValidationError({"query": [str(error)]}) from error
     return asked, result
+
+
+class FiltersView(ApiView):
+    tag = "Search"
+    permission_classes = [MayAsk]
+    key_scopes = (Scope.SEARCH, Scope.ASK)
+
+    @extend_schema(
+        operation_id="filters_list",
+        parameters=[OpenApiParameter("collection", ANY_TEXT, description="Its short name; empty: all.")],
+        responses=OfferedFilterSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """Return the filters that curators marked, with the values of documents that the caller may read."""
+        slug = request.query_params.get("collection", "").replace("\0", "")
+        if slug and not Collection.objects.readable_by(request.user).filter(slug=slug).exists():
+            raise ValidationError({"collection": ["There is no collection with this short name."]})
+        offered = list_offered(request.user, slug)
+        return Response([{**to_json(each), "part": each.part} for each in offered])
 
 
 @extend_schema_view(

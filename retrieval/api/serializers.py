@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from django.conf import settings
@@ -11,10 +12,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core.api.fields import LARGEST_ID, FlagField, KnownFieldsOnly, NameField, SlugTextField, TextField
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, CollectionFilter, Document
 from retrieval.models.left_out import KINDS
 from retrieval.search.metadata_filters import parse_metadata, validated_metadata
-from retrieval.types import DateRange, QueryClass, SearchMethod
+from retrieval.types import DateRange, NumberRange, QueryClass, SearchMethod
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)
@@ -43,6 +44,23 @@ class DateRangeSerializer(KnownFieldsOnly):
             raise serializers.ValidationError(str(error)) from None
 
 
+class NumberRangeSerializer(KnownFieldsOnly):
+    field = TextField(max_length=200, help_text="A key of the metadata.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        ends = {name: serializers.FloatField(required=False, allow_null=True) for name in ("from", "to")}
+        return {**super().get_fields(), **ends}
+
+    def validate(self, attrs: dict[str, Any]) -> Any:
+        ends = attrs.get("from"), attrs.get("to")
+        if not all(math.isfinite(end) for end in ends if end is not None):
+            raise serializers.ValidationError("Numbers must be finite.")
+        try:
+            return NumberRange(attrs["field"], *ends)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from None
+
+
 LONGEST_QUERY = 2000
 LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$"
 RANKED_BY = [str(method) for method in SearchMethod]
@@ -59,6 +77,12 @@ class FiltersSerializer(KnownFieldsOnly):
     languages = serializers.ListField(
         child=TextField(max_length=8), required=False, max_length=50, help_text="Only documents in these languages."
     )
+    formats = serializers.ListField(
+        child=TextField(max_length=100),
+        required=False,
+        max_length=50,
+        help_text="Only documents of these media types, such as `application/pdf`.",
+    )
     metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
     metadata_any = serializers.DictField(
         # Each value of a list becomes two conditions in SQL.
@@ -73,6 +97,16 @@ class FiltersSerializer(KnownFieldsOnly):
         help_text=(
             "Only documents whose dates lie in all of these ranges, both days included; one of `from` and `to` may be "
             "left out. `field` is `added`, `changed`, or a key of the metadata whose value is a date (YYYY-MM-DD)."
+        ),
+    )
+
+    numbers = NumberRangeSerializer(  # type: ignore[call-arg]  # the stubs lack max_length
+        many=True,
+        max_length=10,
+        required=False,
+        help_text=(
+            "Only documents whose numbers lie in all of these ranges, both ends included; one of `from` and `to` may "
+            "be left out. `field` is a key of the metadata. A document without the number does not match."
         ),
     )
 
@@ -95,6 +129,26 @@ class SearchRequestSerializer(KnownFieldsOnly):
     method = NameField(choices=METHODS, required=False, allow_null=True)
     filters = FiltersSerializer(required=False, allow_null=True)
     explain = FlagField(required=False, default=False, help_text="Adds `trace`.")
+
+
+class OfferedValueSerializer(serializers.Serializer[Any]):
+    value = serializers.CharField()
+    label = serializers.CharField(help_text="The value in words.")  # type: ignore[assignment]  # as above
+    documents = serializers.IntegerField(help_text="How many documents that the caller may read have it.")
+
+
+class OfferedFilterSerializer(serializers.Serializer[Any]):
+    field = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # a field's own label has this name
+    kind = serializers.ChoiceField(choices=CollectionFilter.Kind.choices)
+    part = serializers.ChoiceField(
+        choices=["languages", "formats", "metadata_any", "dates", "numbers"],
+        help_text="The member of `filters` that takes it.",
+    )
+    values = OfferedValueSerializer(many=True, help_text="Empty for a range.")
+    has_more = serializers.BooleanField(help_text="True: these are only the most frequent values.")
+    first = serializers.CharField(help_text="Of a range, the lowest date or number; else empty.")
+    last = serializers.CharField(help_text="Of a range, the highest.")
 
 
 class LegScoreSerializer(serializers.Serializer[Any]):

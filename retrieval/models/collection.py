@@ -166,6 +166,50 @@ class Collection(models.Model):
         return ", ".join(str(TextSearchConfiguration(each).label) for each in found)
 
 
+class CollectionFilter(models.Model):
+    """A filter that readers of the collection are offered.
+
+    ``field`` is a key of the documents' metadata, or one of :data:`BUILT_IN_FILTERS`.
+    """
+
+    class Kind(models.TextChoices):
+        VALUES = "values", _("choice of values")
+        DATES = "dates", _("range of dates")
+        NUMBERS = "numbers", _("range of numbers")
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="filters", verbose_name=_("collection"))
+    field = models.CharField(_("field"), max_length=200)
+    label = models.CharField(_("label"), max_length=100, blank=True, help_text=_("Empty: the name of the field."))
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind, default=Kind.VALUES)
+    position = models.PositiveSmallIntegerField(_("position"), default=0)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        verbose_name = _("filter")
+        verbose_name_plural = _("filters for readers")
+        constraints = [models.UniqueConstraint(fields=["collection", "field"], name="one_filter_per_field")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """The label for readers, in their language if it is the site's own."""
+        if self.label:
+            return self.label
+        built_in = BUILT_IN_FILTERS.get(self.field)
+        return str(built_in[0]) if built_in else self.field.replace("_", " ").capitalize()
+
+
+# Label and kind of the fields that every document has. They win over a metadata key of the same name.
+BUILT_IN_FILTERS = {
+    "language": (_("Language"), CollectionFilter.Kind.VALUES),
+    "format": (_("Format"), CollectionFilter.Kind.VALUES),
+    "added": (_("Added"), CollectionFilter.Kind.DATES),
+    "changed": (_("Changed"), CollectionFilter.Kind.DATES),
+}
+
+
 class CollectionGrant(models.Model):
     """A role of a user or group in a collection. A role includes the roles before it."""
 

@@ -12,9 +12,24 @@ from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Model, Q, QuerySet, Value
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Collate, Left
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Count,
+    F,
+    FloatField,
+    Func,
+    Model,
+    Q,
+    QuerySet,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.expressions import Combinable
+from django.db.models.fields.json import HasKey, KeyTextTransform
+from django.db.models.functions import Cast, Collate, Left
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
 from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
@@ -24,10 +39,14 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.models.narrowing import build_readers, is_seen_by
-from retrieval.types import DateRange, Reader, SearchFilters
+from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 
 # Columns by their names in filters.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
+VALUE_COLUMNS = {"language": "language", "format": "media_type"}
+_DAY = r"^\d{4}-\d{2}-\d{2}$"
+# A double holds numbers of so many digits.
+_NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
 
 Row = TypeVar("Row", bound=Model)
 
@@ -83,6 +102,40 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
     return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
 
 
+def list_passing(filters: SearchFilters) -> QuerySet[Document]:
+    """Return the documents of the collections that pass all filters."""
+    return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
+
+
+def hash_passing(filters: SearchFilters) -> str:
+    """Hash the documents that pass chosen filters, because metadata change without a new version; "" without any."""
+    if not filters.is_chosen:
+        return ""
+    hashed = Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField())
+    passing = list_passing(filters).order_by().aggregate(number=Count("pk"), total=Sum(hashed))
+    return f"{passing['number']}:{passing['total']}"
+
+
+def check_fields(filters: SearchFilters) -> None:
+    """Refuse fields that no searched document has, and ranges of fields without dates or numbers.
+
+    The reader's documents alone decide, so the refusal tells nothing about others. Raises: InvalidQuery.
+    """
+    readable = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
+    ranged = [each.field for each in filters.dates] + [each.field for each in filters.numbers]
+    for name in dict.fromkeys([*filters.metadata_any, *ranged]):
+        if name in DATE_COLUMNS or name in VALUE_COLUMNS:
+            continue
+        if not readable.filter(HasKey(F("metadata"), name)).exists():
+            raise InvalidQuery(_("No document that you may read has the metadata “%s”.") % name[:60])
+    for name in (each.field for each in filters.dates):
+        if name in VALUE_COLUMNS or (name not in DATE_COLUMNS and not with_days(readable, name).exists()):
+            raise InvalidQuery(_("“%s” has no dates (YYYY-MM-DD), so it takes no range of dates.") % name[:60])
+    for name in (each.field for each in filters.numbers):
+        if name in VALUE_COLUMNS or name in DATE_COLUMNS or not with_numbers(readable, name).exists():
+            raise InvalidQuery(_("“%s” has no numbers, so it takes no range of numbers.") % name[:60])
+
+
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
     """Return the rows whose `document` passes the filters, except by collection."""
     return _filter_rows(rows, filters, "document__")
@@ -107,12 +160,16 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:
         rows = rows.filter(**{f"{path}language__in": filters.languages})
+    if filters.formats:
+        rows = rows.filter(**{f"{path}media_type__in": filters.formats})
     if filters.metadata:
         rows = rows.filter(**{f"{path}metadata__contains": dict(filters.metadata)})
     for key, values in filters.metadata_any.items():
         rows = rows.filter(_has_any(key, values, path))
     for dates in filters.dates:
         rows = _filter_dates(rows, dates, path)
+    for numbers in filters.numbers:
+        rows = _filter_numbers(rows, numbers, path)
     return rows
 
 
@@ -134,12 +191,36 @@ def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[
         if dates.last is not None:
             rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
         return rows
-    written = KeyTextTransform(dates.field, f"{path}metadata")
     first, last = dates.first or date.min, dates.last or date.max
-    # The C collation sorts ISO dates in any database.
-    day = Collate(Left(written, 10), "C")
-    return rows.filter(
-        Regex(day, Value(r"^\d{4}-\d{2}-\d{2}$")),
-        GreaterThanOrEqual(day, Value(first.isoformat())),
-        LessThanOrEqual(day, Value(last.isoformat())),
+    day = day_in(dates.field, path)
+    return with_days(rows, dates.field, path).filter(
+        GreaterThanOrEqual(day, Value(first.isoformat())), LessThanOrEqual(day, Value(last.isoformat()))
     )
+
+
+def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> QuerySet[Row]:
+    number = number_in(numbers.field, path)
+    if numbers.least is not None:
+        rows = rows.filter(GreaterThanOrEqual(number, Value(numbers.least)))
+    if numbers.most is not None:
+        rows = rows.filter(LessThanOrEqual(number, Value(numbers.most)))
+    return rows
+
+
+def day_in(field: str, path: str = "") -> Combinable:
+    """Return the first ten characters of a metadata value; the C collation sorts ISO dates in any database."""
+    return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
+
+
+def number_in(field: str, path: str = "") -> Combinable:
+    """Return the number in a metadata value, or NULL."""
+    written = KeyTextTransform(field, f"{path}metadata")
+    return Case(When(Regex(written, Value(_NUMBER)), then=Cast(written, FloatField())), output_field=FloatField())
+
+
+def with_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+    return rows.filter(Regex(day_in(field, path), Value(_DAY)))
+
+
+def with_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+    return rows.filter(Regex(KeyTextTransform(field, f"{path}metadata"), Value(_NUMBER)))

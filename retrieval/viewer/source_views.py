@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import wraps
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -30,6 +30,10 @@ from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
+from retrieval.rights.chosen_filters import build_form, list_chips, read_form, remove, to_query, to_restrictions
+from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.search_filters import list_passing
+from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import cut_around_passage, file_of, page_context
 from retrieval.viewer.table_page import table_context
@@ -77,14 +81,34 @@ def library(request: HttpRequest) -> HttpResponseBase:
         documents = documents.filter(collection__slug=wanted["collection"])
     for word in wanted["q"].split()[:10]:
         documents = documents.filter(Q(title__icontains=word) | Q(source__icontains=word))
+    offered = list_offered(request.user, wanted["collection"])
+    chosen, problem = read_form(request.GET, offered)
+    if chosen:
+        within = tuple(each.pk for each in collections)
+        narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
+        documents = documents.filter(pk__in=list_passing(narrowed).order_by().values("pk"))
+    chips = list_chips(chosen, offered)
+    kept = {name: value for name, value in wanted.items() if value}
     listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE)
     context = {
         "collections": [(each, counts.get(each.pk, 0)) for each in collections],
         "chosen": next((each for each in collections if each.slug == wanted["collection"]), None),
         "documents": listed.get_page(request.GET.get("page")),
         "wanted": wanted,
+        "filter_fields": build_form(offered, chosen),
+        "filter_chips": [(chip, _write_query(kept, remove(chosen, chip.token))) for chip in chips],
+        "filter_problem": problem,
+        "query": _write_query(kept, chosen),
+        "asked": _write_query({"collection": wanted["collection"]}, chosen),
     }
     return render(request, "retrieval/library.html", context)
+
+
+def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
+    """Return the list's parameters for a link."""
+    query = to_query(chosen)
+    query.update(wanted)
+    return query.urlencode()
 
 
 @_for_readers

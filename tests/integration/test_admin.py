@@ -265,6 +265,8 @@ def test_another_language_has_the_collections_documents_read_again(admin, collec
         "visibility": "public",
         "grants-TOTAL_FORMS": "0",
         "grants-INITIAL_FORMS": "0",
+        "filters-TOTAL_FORMS": "0",
+        "filters-INITIAL_FORMS": "0",
     }
     admin.post(url, {**body, "text_search_configuration": "english"})
     document.refresh_from_db()
@@ -273,6 +275,39 @@ def test_another_language_has_the_collections_documents_read_again(admin, collec
     document.refresh_from_db()
     assert document.status == "pending"
     assert any("1 document will be read again" in message for message in messages(response))
+
+
+def test_a_curator_marks_filters_among_the_keys_that_documents_have(admin, collection, document):
+    Document.objects.filter(pk=document.pk).update(
+        metadata={"author": "Jansen", "published": "2026-01-15", "pages": 12, "groups": ["board"]}
+    )
+    url = reverse("admin:retrieval_collection_change", args=[collection.pk])
+    html = admin.get(url).content.decode()
+    assert "author: Jansen … (1 document)" in html
+    # The key that narrows documents is no filter, and none is marked.
+    assert ('value="groups"' in html, collection.filters.exists()) == (False, False)
+    body = {
+        **dict.fromkeys(("description", "suggested_questions"), ""),
+        "name": "Library",
+        "slug": "library",
+        "visibility": "public",
+        "text_search_configuration": "english",
+        **{f"{inline}-{name}_FORMS": "0" for inline in ("grants", "filters") for name in ("TOTAL", "INITIAL")},
+        "filters-TOTAL_FORMS": "4",
+    }
+    for place, (field, kind) in enumerate((("author", ""), ("published", ""), ("pages", ""), ("added", "values"))):
+        row = {"collection": collection.pk, "field": field, "label": "", "kind": kind, "position": place}
+        body |= {f"filters-{place}-{name}": value for name, value in row.items()}
+    response = admin.post(url, body)
+    assert response.status_code == 302, response.content.decode()
+    assert list(collection.filters.values_list("field", "kind")) == [
+        ("author", "values"),
+        ("published", "dates"),
+        ("pages", "numbers"),
+        ("added", "dates"),
+    ]
+    refused = admin.post(url, {**body, "filters-0-field": "nonsense"})
+    assert "nonsense is not one of the available choices" in refused.content.decode()
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def test_a_manager_grants_and_takes_away(vault):
         "grants-0-id": str(own.pk), "grants-0-collection": str(vault.collection_id), "grants-0-group": "",
         "grants-0-user": str(manager.pk), "grants-0-role": "manager", "grants-1-id": "",
         "grants-1-collection": str(vault.collection_id), "grants-1-group": "", "grants-1-user": str(reader.pk),
-        "grants-1-role": "reader",
+        "grants-1-role": "reader", "filters-TOTAL_FORMS": "0", "filters-INITIAL_FORMS": "0",
     }  # fmt: skip
     theirs = signed_in(reader)
     assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
@@ -278,6 +278,7 @@ def test_a_curator_adds_a_collection_and_manages_it():
         "name": "New", "slug": "new", "description": "", "visibility": "granted",
         "text_search_configuration": "english",
         "grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0",
+        "filters-TOTAL_FORMS": "0", "filters-INITIAL_FORMS": "0",
     }  # fmt: skip
     assert client.post(reverse("admin:retrieval_collection_add"), body).status_code == 302
     page = reverse("admin:retrieval_collection_change", args=[Collection.objects.get(slug="new").pk])

@@ -31,6 +31,7 @@ EXPECTED = {
     ("schema", "GET"): same(200),
     ("api_docs", "GET"): same(200),
     ("retrieval_api:search", "POST"): same(400),
+    ("retrieval_api:filters", "GET"): same(200),
     ("retrieval_api:collections", "GET"): same(200),
     ("retrieval_api:collections", "POST"): [401, 403, 403, 400, 400, 403],
     ("retrieval_api:document-list", "GET"): [401, 403, 403, 200, 200, 403],

@@ -301,7 +301,7 @@ def test_a_working_copy_stays_what_it_is(admin, draft):
 
 def test_the_language_of_a_collection_stays_while_it_has_a_draft(admin, library, draft):
     body = {"name": "Shelves", "slug": "library", "text_search_configuration": "dutch", "visibility": "public"}
-    body |= {"grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0"}
+    body |= {f"{inline}-{number}_FORMS": "0" for inline in ("grants", "filters") for number in ("TOTAL", "INITIAL")}
     assert "the language of the text, cannot be changed" in html_of(admin.get(page_of(library)))
     admin.post(page_of(library), body)
     library.refresh_from_db()

@@ -14,7 +14,7 @@ from retrieval.models import Document
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
-from retrieval.types import DateRange, Retriever, SearchMethod
+from retrieval.types import DateRange, NumberRange, Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,6 +93,22 @@ def test_dates_in_the_metadata(library):
     assert between("published", last=date(2026, 1, 15)) == {"icu.md"}
     assert between("department", first=date(1, 1, 1)) == set()
     assert between("year", first=date(1, 1, 1)) == set()
+
+
+def test_numbers_in_the_metadata(library):
+    def within(field, least=None, most=None):
+        return passing(numbers=(NumberRange(field, least, most),))
+
+    # A text that is a number counts; a document without a number does not pass.
+    assert within("year", 2025, 2025) == {"surgery.md", "er.md"}
+    assert within("year", least=2025.5) == {"icu.md"}
+    assert within("year", most=2024.9) == set()
+    assert within("published", least=0) == within("department", most=9) == set()
+
+
+def test_formats(library):
+    assert passing(formats=("text/markdown",)) == set(PAPERS)
+    assert passing(formats=("application/pdf",)) == set()
 
 
 def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):

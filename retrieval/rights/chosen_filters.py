@@ -1,0 +1,283 @@
+"""The filters that a reader chose, stored as the API's `filters` write them.
+
+`{"languages": ["en"], "metadata_any": {"author": ["Jansen"]}, "dates": [{"field": "added", "from": "2026-01-01"}]}`
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django.http import QueryDict
+from django.utils.formats import date_format
+from django.utils.timezone import localdate
+from django.utils.translation import gettext as _
+
+from retrieval.models import CollectionFilter
+from retrieval.models.collection import BUILT_IN_FILTERS
+from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_number
+from retrieval.types import DateRange, NumberRange
+
+Kind = CollectionFilter.Kind
+# Names of form fields and of parameters in links: `filter.author`, `filter.added.from`.
+PREFIX = "filter."
+MOST_CHOSEN = 50
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One chosen value or range in words. ``token`` names it in :func:`remove`."""
+
+    field: str
+    label: str
+    text: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class FormFilter:
+    """A filter in a form. ``options`` are values with whether they are chosen."""
+
+    offered: OfferedFilter
+    options: tuple[tuple[OfferedValue, bool], ...] = ()
+    first: str = ""
+    last: str = ""
+
+    @property
+    def name(self) -> str:
+        return PREFIX + self.offered.field
+
+    @property
+    def is_chosen(self) -> bool:
+        return bool(self.first or self.last) or any(chosen for _value, chosen in self.options)
+
+
+def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return validated restrictions of a search as JSON, without empty ones."""
+    written = {**restrictions}
+    for part, first, last in (("dates", "first", "last"), ("numbers", "least", "most")):
+        written[part] = [
+            {
+                "field": each.field,
+                **{
+                    side: end.isoformat() if isinstance(end, date) else end
+                    for side, end in (("from", getattr(each, first)), ("to", getattr(each, last)))
+                    if end is not None
+                },
+            }
+            for each in restrictions.get(part) or ()
+        ]
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in written.items() if value}
+
+
+def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored filters as the restrictions that ``build_filters`` takes."""
+    restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+    if "dates" in chosen:
+        restrictions["dates"] = tuple(
+            DateRange(each["field"], *(_read_day(each.get(side, "")) for side in ("from", "to")))
+            for each in chosen["dates"]
+        )
+    if "numbers" in chosen:
+        restrictions["numbers"] = tuple(
+            NumberRange(each["field"], each.get("from"), each.get("to")) for each in chosen["numbers"]
+        )
+    return restrictions
+
+
+def is_in(data: QueryDict) -> bool:
+    """Return whether a form or a link says which filters are chosen."""
+    return "filters" in data or any(name.startswith(PREFIX) for name in data)
+
+
+def read_form(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
+    """Return the filters chosen in a form or link, and a sentence on what cannot be read, or "".
+
+    Fields that are not offered are ignored, and so is what cannot be read.
+    """
+    chosen: dict[str, Any] = {}
+    problem = ""
+    for each in offered:
+        name = PREFIX + each.field
+        if each.kind == Kind.VALUES:
+            values = [value.replace("\0", "").strip()[:LONGEST_VALUE] for value in data.getlist(name)]
+            if kept := list(dict.fromkeys(filter(None, values)))[:MOST_CHOSEN]:
+                _add_values(chosen, each, kept)
+            continue
+        try:
+            first, last = _read_ends(data, name, each.kind)
+            if first is not None or last is not None:
+                made = (DateRange if each.kind == Kind.DATES else NumberRange)(each.field, first, last)
+                chosen.setdefault(each.part, []).extend(to_json({each.part: [made]})[each.part])
+        except ValueError:
+            said = _("Check the filter “%s”: one of its ends cannot be read, or the last comes before the first.")
+            problem = problem or said % each.label
+    return chosen, problem
+
+
+def _add_values(chosen: dict[str, Any], offered: OfferedFilter, texts: Sequence[str]) -> None:
+    if offered.part != "metadata_any":
+        chosen[offered.part] = list(texts)
+        return
+    # A form sends text; the metadata may have a number.
+    values = [value for text in texts for value in (text, *_read_scalar(text))]
+    chosen.setdefault("metadata_any", {})[offered.field] = values
+
+
+def _read_scalar(text: str) -> Iterator[object]:
+    if text in ("true", "false") or _NUMBER.fullmatch(text):
+        try:
+            yield json.loads(text)
+        except ValueError:
+            return  # such as 007
+
+
+def _read_ends(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
+    """Return both ends of a range, None if open. Raises: ValueError."""
+    today = localdate()
+    match data.get(f"{name}.quick"):
+        case "year":
+            return today.replace(month=1, day=1), None
+        case "months":
+            return today - timedelta(days=365), None
+        case "days":
+            return today - timedelta(days=30), None
+    read = _read_day if kind == Kind.DATES else _read_number
+    first, last = (read(data.get(f"{name}.{side}", "").strip()) for side in ("from", "to"))
+    return first, last
+
+
+def _read_day(text: str) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _read_number(text: str) -> float | None:
+    if not text:
+        return None
+    number = float(text.replace(",", "."))
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield part, field, and the list of values or the range."""
+    for part, field in (("languages", "language"), ("formats", "format")):
+        if chosen.get(part):
+            yield part, field, chosen[part]
+    for field, values in chosen.get("metadata_any", {}).items():
+        yield "metadata_any", field, values
+    for field, value in chosen.get("metadata", {}).items():
+        yield "metadata", field, value if isinstance(value, list) else [value]
+    for part in ("dates", "numbers"):
+        for each in chosen.get(part, ()):
+            yield part, each["field"], each
+
+
+def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
+    """Return the chosen filters that the form can show."""
+    known = {(each.part, each.field) for each in offered}
+    kept: dict[str, Any] = {}
+    for part, field, value in _iterate(chosen):
+        if (part, field) not in known:
+            continue
+        if part == "metadata_any":
+            kept.setdefault(part, {})[field] = value
+        elif part in ("dates", "numbers"):
+            kept.setdefault(part, []).append(value)
+        else:
+            kept[part] = value
+    return kept
+
+
+def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> list[Chip]:
+    labels = {each.field: each.label for each in offered}
+    chips = []
+    for part, field, value in _iterate(chosen):
+        built_in = BUILT_IN_FILTERS.get(field)
+        label = labels.get(field) or (str(built_in[0]) if built_in else field)
+        if part in ("dates", "numbers"):
+            chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
+            continue
+        for text in dict.fromkeys(map(_write_value, value)):
+            chips.append(Chip(field, label, name_value(field, text), f"{field}={text}"))
+    if named := chosen.get("documents"):
+        chips.append(Chip("", _("Documents"), str(len(named)), ""))
+    return chips
+
+
+def _write_value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
+    def write(end: Any) -> str:
+        return date_format(date.fromisoformat(end), "DATE_FORMAT") if part == "dates" else write_number(float(end))
+
+    first, last = ends.get("from"), ends.get("to")
+    if first is not None and last is not None:
+        return _("%(first)s to %(last)s") % {"first": write(first), "last": write(last)}
+    return _("from %s") % write(first) if first is not None else _("up to %s") % write(last)
+
+
+def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """Return the filters without the chip of this token."""
+    left: dict[str, Any] = {}
+    for part, field, value in _iterate(chosen):
+        if part in ("dates", "numbers"):
+            if token != f"{field}=":
+                left.setdefault(part, []).append(value)
+            continue
+        kept = [each for each in value if token != f"{field}={_write_value(each)}"]
+        if not kept:
+            continue
+        if part == "metadata_any":
+            left.setdefault(part, {})[field] = kept
+        else:
+            left[part] = kept
+    return left
+
+
+def to_query(chosen: Mapping[str, Any]) -> QueryDict:
+    """Return the filters as parameters of a link."""
+    query = QueryDict(mutable=True)
+    for part, field, value in _iterate(chosen):
+        if part in ("dates", "numbers"):
+            for side in ("from", "to"):
+                if value.get(side) is not None:
+                    query[f"{PREFIX}{field}.{side}"] = write_number(value[side])
+        else:
+            query.setlist(PREFIX + field, list(dict.fromkeys(map(_write_value, value))))
+    return query
+
+
+def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
+    """Return the filters with what is chosen; a chosen value that is not offered comes first."""
+    held = {(part, field): value for part, field, value in _iterate(chosen)}
+    shown = []
+    for each in offered:
+        value = held.get((each.part, each.field))
+        if each.kind == Kind.VALUES:
+            texts = dict.fromkeys(map(_write_value, value or ()))
+            known = {option.value for option in each.values}
+            numbers = {_write_value(number) for text in texts if text in known for number in _read_scalar(text)}
+            others = [
+                OfferedValue(text, name_value(each.field, text), 0)
+                for text in texts
+                if text not in known and text not in numbers
+            ]
+            options = tuple((option, option.value in texts) for option in (*others, *each.values))
+            shown.append(FormFilter(each, options))
+        else:
+            ends = value or {}
+            first, last = (str(ends[side]) if ends.get(side) is not None else "" for side in ("from", "to"))
+            if each.kind == Kind.NUMBERS:
+                first, last = (write_number(float(end)) if end else "" for end in (first, last))
+            shown.append(FormFilter(each, first=first, last=last))
+    return shown
