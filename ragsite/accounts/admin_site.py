@@ -18,8 +18,8 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _l
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from chat.conversations.rights import explain_answer, filter_open_answers
@@ -48,7 +48,7 @@ DAILY = (
 # The other models, for experts, in four groups; a model that none names is among the programs.
 EXPERT = {
     "people": (
-        _l("People"),
+        _("People"),
         (
             "auth.user",
             "auth.group",
@@ -61,7 +61,7 @@ EXPERT = {
         ),
     ),
     "models": (
-        _l("Models"),
+        _("Models"),
         (
             "retrieval.searchprofile",
             "retrieval.playground",
@@ -71,7 +71,7 @@ EXPERT = {
         ),
     ),
     "measuring": (
-        _l("Measuring"),
+        _("Measuring"),
         (
             "evaluation.evaluationset",
             "evaluation.evaluationquestion",
@@ -84,17 +84,17 @@ EXPERT = {
             "retrieval.chunk",
         ),
     ),
-    "programs": (_l("Programs"), ()),
+    "programs": (_("Programs"), ()),
 }
 EXPLANATIONS = {
-    "retrieval.document": _l("Add files, see what was read of them, mend what failed."),
-    "retrieval.collection": _l("Who may ask which documents, and how they are shown."),
-    "evaluation.dashboard": _l("How good the answers are, and how fast."),
-    "evaluation.gaps": _l("Questions that the documents do not answer."),
-    "chat.answer": _l("All questions and answers, with their sources."),
-    "chat.approvedanswer": _l("Answers that people have checked."),
-    "retrieval.draft": _l("Changes that are tried before readers see them."),
-    "retrieval.source": _l("Places from which documents are brought up to date."),
+    "retrieval.document": _("Add files, see what was read of them, mend what failed."),
+    "retrieval.collection": _("Who may ask which documents, and how they are shown."),
+    "evaluation.dashboard": _("How good the answers are, and how fast."),
+    "evaluation.gaps": _("Questions that the documents do not answer."),
+    "chat.answer": _("All questions and answers, with their sources."),
+    "chat.approvedanswer": _("Answers that people have checked."),
+    "retrieval.draft": _("Changes that are tried before readers see them."),
+    "retrieval.source": _("Places from which documents are brought up to date."),
 }
 # Days before expiry.
 DUE_DAYS = 14
@@ -111,13 +111,13 @@ class AccountsAdminSite(AdminSite):
         if settings.LOCAL_MODEL and not local_model.is_ready():
             messages.warning(
                 request,
-                _("The local language model does not run; answers are quoted from the documents."),
+                _t("The local language model does not run; answers are quoted from the documents."),
             )
         return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if super().has_permission(request) and lacks_second_factor(request.user):
-            messages.warning(request, _("Set up a second factor first: this site asks it of everybody on its staff."))
+            messages.warning(request, _t("Set up a second factor first: this site asks it of everybody on its staff."))
             return redirect("mfa_index")
         return super().login(request, extra_context)
 
@@ -136,7 +136,7 @@ class AccountsAdminSite(AdminSite):
         ]
         context = {
             **self.each_context(request),
-            "title": _("Why does this person (not) see this?"),
+            "title": _t("Why does this person (not) see this?"),
             "subject": subject,
             "asked": {kind: request.GET[kind] for kind in _SUBJECTS if kind in request.GET},
             "account": name,
@@ -155,7 +155,7 @@ class AccountsAdminSite(AdminSite):
         if "evaluation.dashboard" in models:
             address = reverse("admin:evaluation_dashboard_gaps")
             dashboard = models["evaluation.dashboard"]
-            gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
+            gaps = {**dashboard, "name": _t("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
                 # Django marks models whose address begins the page's address, so also the dashboard.
@@ -163,13 +163,13 @@ class AccountsAdminSite(AdminSite):
         if "retrieval.searchprofile" in models:
             profiles = models["retrieval.searchprofile"]
             address = reverse("admin:retrieval_searchprofile_playground")
-            playground = {"name": _("Playground"), "object_name": "Playground", "admin_url": address, "add_url": None}
+            playground = {"name": _t("Playground"), "object_name": "Playground", "admin_url": address, "add_url": None}
             models["retrieval.playground"] = {**profiles, **playground}
         for name, explanation in EXPLANATIONS.items():
             if name in models:
                 models[name]["explanation"] = explanation
         daily = [models.pop(name) for name in DAILY if name in models]
-        groups = [("daily", _("Every day"), daily)]
+        groups = [("daily", _t("Every day"), daily)]
         for label, (name, wanted) in EXPERT.items():
             groups.append((label, str(name), [models.pop(each) for each in wanted if each in models]))
         groups[-1][2].extend(models.values())
