@@ -58,6 +58,21 @@ def plain_title(source: str) -> str:
     return title
 
 
+# Programs declare these titles if nobody wrote one.
+_PLACEHOLDER = re.compile(
+    r"\(?(?:anonymous|untitled|unknown|unspecified|no title|title|document|presentation|slide|sheet|page)"
+    r"(?: title| document| page)?\)?[ _-]?\d{0,3}|(?:microsoft )?powerpoint(?:[- ]presentation|-presentatie)"
+    r"|(?:microsoft|libreoffice|google) \w+ ?- ?.*|.*\.(?:docx?|odt|tex|dvi|ps|indd|qxd|pdf|rtf|pptx?|xlsx?)",
+    re.I,
+)
+
+
+def read_declared_title(words: str) -> str:
+    """Return the title that a file declares, or an empty string for one that its program wrote."""
+    title = plain_title(words)
+    return "" if _PLACEHOLDER.fullmatch(title) else title
+
+
 def derive_title(filename: str) -> str:
     """Return a title from a file's name."""
     stem = PurePosixPath(filename).stem

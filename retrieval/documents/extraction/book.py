@@ -16,11 +16,10 @@ from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import with_structure
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, too_much_text
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, read_declared_title, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000
-_NO_TITLES = frozenset({"unknown", "unknown title", "untitled"})
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 
 
@@ -51,8 +50,8 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
             if length > limits.max_text_chars:
                 raise too_much_text(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
-    title = plain_title(canonical(str(declared[0]))) if declared else ""
-    return with_structure("\n\n".join(parts) + "\n", "" if title.casefold() in _NO_TITLES else title)
+    title = read_declared_title(canonical(str(declared[0]))) if declared else ""
+    return with_structure("\n\n".join(parts) + "\n", title)
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:

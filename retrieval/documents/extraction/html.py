@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -15,7 +16,9 @@ from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Section, leave_out, read_declared_title
+
+_SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
 # Minimum share of the page's unlinked letters in the main element; higher for an article, since a page may have
 # several.
@@ -97,12 +100,20 @@ def read_page(source: str, filename: str) -> ExtractedText:
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
-    title = plain_title(root.findtext(".//title") or "")
+    title = read_declared_title(root.findtext(".//title") or "")
     has_links = root.find(".//a") is not None
     text, left_out = write_page(root)
     if not text.strip() and has_links:
         raise DocumentRejected(f"{filename} holds only links to other pages: it answers no question.")
-    return replace(with_structure(text.strip("\n") + "\n", title), left_out=left_out)
+    extracted = with_structure(text.strip("\n") + "\n", title)
+    return replace(extracted, title=_cut_site_name(title, extracted.sections) or extracted.title, left_out=left_out)
+
+
+def _cut_site_name(title: str, sections: Sequence[Section]) -> str:
+    """Return the first heading if the title is that heading and the name of the site, otherwise the title."""
+    heading = sections[0].title if sections else ""
+    rest = title.removeprefix(heading) if heading else title
+    return heading if rest != title and _SITE_NAME.match(rest) else title
 
 
 def convert_html(root: etree._Element) -> str:

@@ -30,6 +30,7 @@ from retrieval.text.extracted import (
     Section,
     leave_out,
     plain_title,
+    read_declared_title,
     too_much_text,
 )
 
@@ -117,9 +118,6 @@ def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
 
 
 # Programs write these where an author gave no title.
-_NO_TITLE = re.compile(
-    r"(?:untitled|microsoft \w+ - .*|.*\.(?:docx?|odt|tex|dvi|ps|indd|qxd|pdf|rtf|pptx?|xlsx?))", re.I
-)
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]
@@ -157,10 +155,10 @@ def extract_pdf(
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
-    title = plain_title(canonical(declared))
+    title = read_declared_title(canonical(declared))
     return ExtractedText(
         text,
-        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages),
+        title=title or largest_heading(pages),
         unread_pages=unread,
         # Headings from fonts are a guess.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,

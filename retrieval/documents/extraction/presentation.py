@@ -26,7 +26,7 @@ from retrieval.documents.extraction.office_xml import (
     write_equation,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
 
 # Shapes within this height (in EMU) are read from left to right.
 _SAME_HEIGHT = 300_000
@@ -47,7 +47,7 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
             continue
         choose_alternatives(slide._element)
         _write_slide(slide, number, writer)
-    title = plain_title(canonical(presentation.core_properties.title or ""))
+    title = read_declared_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
     shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]

@@ -37,7 +37,7 @@ from retrieval.documents.extraction.office_xml import (
 )
 from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title
 
 # Word writes the English name; other programs write the name in their language.
 _HEADING_STYLE = re.compile(
@@ -57,7 +57,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     _Reader(document, writer).write()
     embedded = collect_embedded([document.part], filename, limits)
     return writer.finish(
-        plain_title(canonical(document.core_properties.title or "")) or writer.first_title,
+        read_declared_title(canonical(document.core_properties.title or "")) or writer.first_title,
         members=embedded.found,
         left_out=embedded.left_out,
     )
