@@ -98,7 +98,7 @@ def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ..
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # Only metadata that change without a new version of a document are late, by a minute.
+    # The version of a collection counts changes of metadata too; only days of change are late, by a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load(filters, ordered)), _KEPT_SECONDS) or ()
 
 

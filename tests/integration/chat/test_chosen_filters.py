@@ -110,7 +110,7 @@ def test_the_cache_tells_filters_and_changed_metadata_apart(browser):
     again = ask(browser, **{"filter.author": "Smit", "filter.pages.from": "300"})
     assert again.repeats == nothing
     assert ask(browser, **{"filter.author": "Smit"}).repeats is None
-    # No passage changed, but another document passes.
+    # No passage changed, but the document passes now: a change of metadata is a new version of the collection.
     Document.objects.filter(source="old.md").update(metadata={"author": "Smit", "pages": 301})
     assert found(ask(browser, **{"filter.author": "Smit", "filter.pages.from": "300"})) == {"Old pump"}
 
