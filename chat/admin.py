@@ -25,7 +25,7 @@ from core.admin_base import ConditionFilter, NamedValuesFilter, PageAdmin, ReadO
 from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
-from retrieval.admin.curated import ByCollectionFilter
+from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import passage_url
 from retrieval.sources.network import resolve
 from retrieval.sources.options import SecretField, warn_of_removed_secret
@@ -108,7 +108,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         "refused",
         "feedback__helpful",
         "feedback__reason",
-        ("collection", ByCollectionFilter),
+        ("collection", CollectionFilter),
         DegradedFilter,
         ("search_method", NamedValuesFilter),
         ("generator", NamedValuesFilter),
@@ -243,7 +243,7 @@ class LanguageModelAdmin(PageAdmin):
 @admin.register(Conversation)
 class ConversationAdmin(ChatAdmin):
     list_display = ["title", "asker", "collection", "questions", "created_at", "updated_at"]
-    list_filter = [("collection", ByCollectionFilter), "updated_at"]
+    list_filter = [("collection", CollectionFilter), "updated_at"]
     list_select_related = ["owner", "collection"]
     list_per_page = 50
     search_fields = ["title", "answers__question"]

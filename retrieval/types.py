@@ -228,12 +228,16 @@ class SearchFilters:
     readers: tuple[Reader, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
-        return self.is_chosen or bool(self.documents or self.readers)
-
-    @property
-    def is_chosen(self) -> bool:
-        """True if a property of documents restricts the search, beside rights and named documents."""
-        return bool(self.languages or self.formats or self.metadata or self.metadata_any or self.dates or self.numbers)
+        return bool(
+            self.documents
+            or self.languages
+            or self.formats
+            or self.metadata
+            or self.metadata_any
+            or self.dates
+            or self.numbers
+            or self.readers
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from chat.pages.plain_text import plain
 from core.admin_base import ConditionFilter, badge
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.admin.curated import ByCollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
 from retrieval.rights.search_filters import build_filters, restrict
@@ -181,7 +181,7 @@ class FlaggedFilter(ConditionFilter):
 class ApprovedAnswerAdmin(CuratedAdmin):
     form = ApprovedAnswerForm
     list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
-    list_filter = ["state", FlaggedFilter, "kind", ("collection", ByCollectionFilter)]
+    list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
     list_select_related = ["collection", "owner", "approved_by"]
     list_per_page = 50
     search_fields = ["question", "text", "questions__text"]

@@ -26,7 +26,7 @@ from chat.models import Answer, Citation, Feedback
 from chat.models.instructions import instructions_for
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
-from retrieval.rights.search_filters import hash_passing, hash_restrictions
+from retrieval.rights.search_filters import hash_restrictions
 from retrieval.search.profiles.profiles import choose_profile
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
@@ -75,7 +75,7 @@ def build_key(
         "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
         "reranker": _describe_backend(settings.RERANKERS.get(profile.settings.reranker, {})),
         "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
-        "filters": [repr(filters), hash_passing(filters)],
+        "filters": repr(filters),
         "narrowing": hash_restrictions(filters.collections, filters.readers),
         "approved": read_version(filters.collections),
         "versions": list(versions.values_list("collection", "version")),

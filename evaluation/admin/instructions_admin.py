@@ -29,7 +29,7 @@ from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import scope
 from evaluation.models import EvaluationQuestion, RunKind
 from evaluation.runs.measurement import Reply, reply_to
-from retrieval.admin.curated import ByCollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.search_filters import build_filters
@@ -55,7 +55,7 @@ class PreviewForm(forms.Form):
 @admin.register(CollectionInstructions)
 class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     list_display = ["__str__", "collection", "state", "created_by", "created_at"]
-    list_filter = [("collection", ByCollectionFilter)]
+    list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection", "created_by"]
     fields = ["collection", "text"]
 

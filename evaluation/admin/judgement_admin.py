@@ -24,7 +24,7 @@ from evaluation import judgements as judgement_requests
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.admin.curated import ByCollectionFilter
+from retrieval.admin.curated import CollectionFilter
 
 EXCERPT_CHARACTERS = 160
 
@@ -100,7 +100,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         "status",
         "judge",
         LowScoreFilter,
-        ("answer__collection", ByCollectionFilter),
+        ("answer__collection", CollectionFilter),
         ("judge_name", NamedValuesFilter),
         "created_at",
     ]

@@ -29,7 +29,7 @@ from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
-from retrieval.admin.curated import ByCollectionFilter, WholeCollectionAdmin
+from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.models import Draft
 
@@ -100,7 +100,7 @@ class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 @admin.register(EvaluationSet)
 class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_display = ["name", "collection", "questions", "drafts", "created_at"]
-    list_filter = [("collection", ByCollectionFilter)]
+    list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
     # Annotated rows lose the default order.

@@ -22,7 +22,7 @@ from retrieval.documents.file_loading import Counts, ingest_paths
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
-from retrieval.models import Collection, CollectionFilter
+from retrieval.models import Collection, MarkedFilter
 from retrieval.search.profiles.profiles import active_profile
 
 COLLECTIONS = {
@@ -113,9 +113,9 @@ def _add_filters(metadata: Path, collection: Collection) -> None:
     for source, values in known.get(collection.slug, {}).items():
         collection.documents.filter(source=source).update(metadata=values)
     for position, (field, label) in enumerate(FILTERS.get(collection.slug, {}).items()):
-        kind = CollectionFilter.Kind.DATES if field == "published" else CollectionFilter.Kind.VALUES
+        kind = MarkedFilter.Kind.DATES if field == "published" else MarkedFilter.Kind.VALUES
         defaults = {"label": label, "kind": kind, "position": position}
-        CollectionFilter.objects.get_or_create(collection=collection, field=field, defaults=defaults)
+        MarkedFilter.objects.get_or_create(collection=collection, field=field, defaults=defaults)
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:

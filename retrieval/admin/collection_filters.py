@@ -17,12 +17,12 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.grants import may_manage
-from retrieval.models import Collection, CollectionFilter, Document
+from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
 from retrieval.rights.search_filters import with_days, with_numbers
 
 MOST_KEYS, _MOST_EXAMPLES = 200, 3
-Kind = CollectionFilter.Kind
+Kind = MarkedFilter.Kind
 # Keys with how many documents have them, the most frequent first, and examples of their values.
 _KEYS_SQL = """
     SELECT key, count(*), (array_agg(DISTINCT left(value #>> '{{}}', 60)))[1:{examples}]
@@ -67,11 +67,11 @@ def guess_kind(documents: QuerySet[Document], field: str) -> str:
 class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
     field = forms.ChoiceField(label=_("field"))
     kind = forms.ChoiceField(
-        label=_("kind"), required=False, choices=[("", _("as its values are")), *CollectionFilter.Kind.choices]
+        label=_("kind"), required=False, choices=[("", _("as its values are")), *MarkedFilter.Kind.choices]
     )
 
     class Meta:
-        model = CollectionFilter
+        model = MarkedFilter
         fields = ["field", "label", "kind", "position"]
 
     # Set by the form set.
@@ -113,7 +113,7 @@ class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
 
 class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    model = CollectionFilter
+    model = MarkedFilter
     form = FilterForm
     formset = FilterFormSet
     extra = 0
@@ -124,9 +124,9 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         readable = Document.objects.readable_by(request.user).filter(collection=obj)
         return type("FilterFormSet", (made,), {"documents": readable})
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionFilter]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
         # Django's queryset would need a permission that is not per collection.
-        return CollectionFilter.objects.all()
+        return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
         return may_manage(request, obj)

@@ -37,7 +37,7 @@ class WholeCollectionAdmin(CuratedAdmin):
         return list_fully_readable(request.user)
 
 
-class ByCollectionFilter(admin.RelatedFieldListFilter):
+class CollectionFilter(admin.RelatedFieldListFilter):
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         readable = Collection.objects.readable_by(request.user).values("pk")
         choices: list[tuple[str, Any]] = field.get_choices(include_blank=False, limit_choices_to={"pk__in": readable})

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, badge
-from retrieval.admin.curated import ByCollectionFilter
+from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.uploading import UploadingAdmin
@@ -126,7 +126,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         ReviewFilter,
         HoldsInstructionsFilter,
         UnreadFilter,
-        ("collection", ByCollectionFilter),
+        ("collection", CollectionFilter),
         ("origin", OpenRowsFilter),
         ("language", NamedValuesFilter),
         ("media_type", NamedValuesFilter),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import ReadOnlyAdmin, admin_link, badge
 from retrieval import gates
-from retrieval.admin.curated import ByCollectionFilter, WholeCollectionAdmin
+from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
@@ -50,7 +50,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         "published_at",
         "published_by",
     ]
-    list_filter = ["status", ("collection", ByCollectionFilter)]
+    list_filter = ["status", ("collection", CollectionFilter)]
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
     list_per_page = 50
 

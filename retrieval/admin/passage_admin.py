@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.curated import ByCollectionFilter
+from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.guarded import GuardedAdmin
 from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.index.chunk_writer import rewrite_questions
@@ -70,7 +70,7 @@ class ChunkAdmin(GuardedAdmin):
     form = ChunkForm
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]
-    list_filter = [("collection", ByCollectionFilter), "questions_edited"]
+    list_filter = [("collection", CollectionFilter), "questions_edited"]
     list_select_related = ["document"]
     list_per_page = 50
     show_full_result_count = False

@@ -21,7 +21,7 @@ from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, badge
 from core.user_types import AnyUser
-from retrieval.admin.curated import ByCollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
@@ -118,7 +118,7 @@ class StandingsChangeList(ChangeList):
 @admin.register(Source)
 class SourceAdmin(PageAdmin, CuratedAdmin):
     list_display = ["name", "collection", "kind_label", "state", "last_run", "next_run", "documents"]
-    list_filter = [("collection", ByCollectionFilter), "kind", "is_paused"]
+    list_filter = [("collection", CollectionFilter), "kind", "is_paused"]
     list_select_related = ["collection"]
     search_fields = ["name"]
     actions = None

@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core.api.fields import LARGEST_ID, FlagField, KnownFieldsOnly, NameField, SlugTextField, TextField
-from retrieval.models import Collection, CollectionFilter, Document
+from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.models.left_out import KINDS
 from retrieval.search.metadata_filters import parse_metadata, validated_metadata
 from retrieval.types import DateRange, NumberRange, QueryClass, SearchMethod
@@ -140,7 +140,7 @@ class OfferedValueSerializer(serializers.Serializer[Any]):
 class OfferedFilterSerializer(serializers.Serializer[Any]):
     field = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field's own label has this name
-    kind = serializers.ChoiceField(choices=CollectionFilter.Kind.choices)
+    kind = serializers.ChoiceField(choices=MarkedFilter.Kind.choices)
     part = serializers.ChoiceField(
         choices=["languages", "formats", "metadata_any", "dates", "numbers"],
         help_text="The member of `filters` that takes it.",

@@ -8,7 +8,7 @@ from retrieval.models.chunk import (
     Table,
     TableRow,
 )
-from retrieval.models.collection import Collection, CollectionFilter, CollectionGrant, CollectionStatistics, Visibility
+from retrieval.models.collection import Collection, CollectionGrant, CollectionStatistics, MarkedFilter, Visibility
 from retrieval.models.document import Document, DocumentText, RecognisedPage
 from retrieval.models.draft import Draft
 from retrieval.models.profile import Publication, SearchProfile, SearchProfileVersion
@@ -20,7 +20,6 @@ __all__ = [
     "Chunk",
     "ChunkEmbedding",
     "Collection",
-    "CollectionFilter",
     "CollectionGrant",
     "CollectionStatistics",
     "Document",
@@ -30,6 +29,7 @@ __all__ = [
     "EmbedderCalibration",
     "IndexCheck",
     "Lexeme",
+    "MarkedFilter",
     "Publication",
     "RecognisedPage",
     "RequestCount",

@@ -166,7 +166,7 @@ class Collection(models.Model):
         return ", ".join(str(TextSearchConfiguration(each).label) for each in found)
 
 
-class CollectionFilter(models.Model):
+class MarkedFilter(models.Model):
     """A filter that readers of the collection are offered.
 
     ``field`` is a key of the documents' metadata, or one of :data:`BUILT_IN_FILTERS`.
@@ -203,10 +203,10 @@ class CollectionFilter(models.Model):
 
 # Label and kind of the fields that every document has. They win over a metadata key of the same name.
 BUILT_IN_FILTERS = {
-    "language": (_("Language"), CollectionFilter.Kind.VALUES),
-    "format": (_("Format"), CollectionFilter.Kind.VALUES),
-    "added": (_("Added"), CollectionFilter.Kind.DATES),
-    "changed": (_("Changed"), CollectionFilter.Kind.DATES),
+    "language": (_("Language"), MarkedFilter.Kind.VALUES),
+    "format": (_("Format"), MarkedFilter.Kind.VALUES),
+    "added": (_("Added"), MarkedFilter.Kind.DATES),
+    "changed": (_("Changed"), MarkedFilter.Kind.DATES),
 }
 
 

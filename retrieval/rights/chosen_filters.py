@@ -18,12 +18,12 @@ from django.utils.formats import date_format
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
 
-from retrieval.models import CollectionFilter
+from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
 from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_number
 from retrieval.types import DateRange, NumberRange
 
-Kind = CollectionFilter.Kind
+Kind = MarkedFilter.Kind
 # Names of form fields and of parameters in links: `filter.author`, `filter.added.from`.
 PREFIX = "filter."
 MOST_CHOSEN = 50

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from core.user_types import AnyUser
 from retrieval.documents.formats import find_format
 from retrieval.exceptions import InvalidQuery
-from retrieval.models import CollectionFilter, CollectionStatistics, Document
+from retrieval.models import CollectionStatistics, Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
 from retrieval.rights.search_filters import (
     DATE_COLUMNS,
@@ -48,7 +48,7 @@ _VALUES_SQL = """
     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT %s
 """
 
-Kind = CollectionFilter.Kind
+Kind = MarkedFilter.Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,17 @@ def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ..
         return ()
     # A draft's working copy has its collection's filters.
     within = Q(collection__in=filters.collections) | Q(collection__drafts__working_copy__in=filters.collections)
-    rows = CollectionFilter.objects.filter(within).order_by("collection__name", "collection", "position", "pk")
+    rows = MarkedFilter.objects.filter(within).order_by("collection__name", "collection", "position", "pk")
     marked = {row.field: row for row in reversed(rows)}
     ordered = [marked[field] for field in dict.fromkeys(row.field for row in rows)]
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # Only metadata that change without a new version of a document are late, by a minute.
+    # The version of a collection counts changes of metadata too; only days of change are late, by a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load(filters, ordered)), _KEPT_SECONDS) or ()
 
 
-def _build_key(filters: SearchFilters, marked: Sequence[CollectionFilter]) -> str:
+def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts = (
         [(row.field, row.label, row.kind) for row in marked],
@@ -115,7 +115,7 @@ def _build_key(filters: SearchFilters, marked: Sequence[CollectionFilter]) -> st
     return f"filters:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
-def _load(filters: SearchFilters, marked: Iterable[CollectionFilter]) -> Iterable[OfferedFilter]:
+def _load(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
     rows = list_passing(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind

@@ -13,17 +13,12 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import connection
 from django.db.models import (
-    BigIntegerField,
     Case,
-    Count,
     F,
     FloatField,
-    Func,
     Model,
     Q,
     QuerySet,
-    Sum,
-    TextField,
     Value,
     When,
 )
@@ -105,15 +100,6 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
 def list_passing(filters: SearchFilters) -> QuerySet[Document]:
     """Return the documents of the collections that pass all filters."""
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
-
-
-def hash_passing(filters: SearchFilters) -> str:
-    """Hash the documents that pass chosen filters, because metadata change without a new version; "" without any."""
-    if not filters.is_chosen:
-        return ""
-    hashed = Func(Cast("pk", TextField()), Value(0), function="hashtextextended", output_field=BigIntegerField())
-    passing = list_passing(filters).order_by().aggregate(number=Count("pk"), total=Sum(hashed))
-    return f"{passing['number']}:{passing['total']}"
 
 
 def check_fields(filters: SearchFilters) -> None:

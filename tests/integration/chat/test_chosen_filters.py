@@ -12,7 +12,7 @@ from django.utils.timezone import localdate
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
 from chat.streaming import asking
-from retrieval.models import Collection, CollectionFilter, Document
+from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.rights.offered_filters import list_offered
 from tests.support.asking import VISITOR, answered, client_of
 from tests.support.remembered import remembered
@@ -43,7 +43,7 @@ def _marked(library):
     # Restored documents have the versions of earlier tests.
     caches["process"].clear()
     for position, (field, kind) in enumerate(KINDS.items()):
-        CollectionFilter.objects.create(collection=library, field=field, kind=kind, position=position)
+        MarkedFilter.objects.create(collection=library, field=field, kind=kind, position=position)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_cache_tells_filters_and_changed_metadata_apart(browser):
     again = ask(browser, **{"filter.author": "Smit", "filter.pages.from": "300"})
     assert again.repeats == nothing
     assert ask(browser, **{"filter.author": "Smit"}).repeats is None
-    # No passage changed, but another document passes.
+    # No passage changed, but the document passes now: a change of metadata is a new version of the collection.
     Document.objects.filter(source="old.md").update(metadata={"author": "Smit", "pages": 301})
     assert found(ask(browser, **{"filter.author": "Smit", "filter.pages.from": "300"})) == {"Old pump"}
 
@@ -172,7 +172,7 @@ def test_a_shared_answer_hides_values_that_its_reader_may_not_see(library):
 def test_the_composer_follows_the_chosen_collection_and_removed_chips(library, browser, ingest):
     other = Collection.objects.create(slug="archive", name="Archive")
     ingest(other, "a.md", "# A\n\nText.", metadata={"shelf": "B7"})
-    CollectionFilter.objects.create(collection=other, field="shelf", label="Place")
+    MarkedFilter.objects.create(collection=other, field="shelf", label="Place")
     sent = {"collection": "archive", "filters": "1", "filter.author": "Jansen", "filter.shelf": "B7"}
     html = browser.post("/filters/", sent, **HTMX, HTTP_HX_TRIGGER_NAME="collection").content.decode()
     assert chips(html) == ["Place: B7"]
