@@ -104,7 +104,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context["parent"] = readable.filter(members=found).first()
     served = DocumentText.objects.filter(document=found).first()
     if served is not None:
-        context |= page_context(found, served, request.GET)
+        context.update(page_context(found, served, request.GET))
     return render(request, "retrieval/document.html", context)
 
 
