@@ -125,16 +125,22 @@ def strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
 def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
     for where, identifier, row in identified_objects_of(read_lines(path)):
         with naming(where):
-            yield CorpusDocument(identifier, storable(row.get("title", "")), storable(row["text"]))
+            yield CorpusDocument(identifier, storable(_string(row.get("title", ""))), storable(_string(row["text"])))
 
 
 def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
     for where, identifier, row in identified_objects_of(read_lines(path)):
         with naming(where):
-            yield identifier, storable(row["text"])
+            yield identifier, storable(_string(row["text"]))
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:

@@ -8,25 +8,39 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 
-class DocumentPayload(TypedDict):
+class _NamedDocumentPayload(TypedDict):
     """A document. ``url`` is its address on the web, ``collection`` a slug."""
 
-    id: int | None
     title: str
     url: str
     collection: NotRequired[str]
     media_type: NotRequired[str]
 
 
-class PlacePayload(TypedDict):
-    """A passage of a document. ``collection`` is a name, ``page_unit`` what ``page`` counts."""
+class DocumentPayload(_NamedDocumentPayload):
+    id: int
+
+
+class CitedDocumentPayload(_NamedDocumentPayload):
+    """A document; ``id`` is None after its deletion."""
+
+    id: int | None
+
+
+class _PagePayload(TypedDict):
+    """``collection`` is a name, ``page_unit`` what ``page`` counts."""
 
     collection: NotRequired[str]
-    chunk_id: int | None
-    document: DocumentPayload
     section: str
     page: int | None
     page_unit: NotRequired[str]
+
+
+class PlacePayload(_PagePayload):
+    """A passage of a document."""
+
+    chunk_id: int
+    document: DocumentPayload
 
 
 class SourcePayload(PlacePayload):
@@ -56,9 +70,11 @@ class AlternativePayload(PlacePayload):
     score: float
 
 
-class CitationPayload(PlacePayload):
+class CitationPayload(_PagePayload):
     """A checked citation: the JSON of `chat.types.VerifiedCitation`, which explains the fields."""
 
+    chunk_id: int | None
+    document: CitedDocumentPayload
     marker: int
     marker_start: int
     marker_end: int
@@ -168,8 +184,8 @@ class ShownRowsPayload(TypedDict, total=False):
     table: TablePayload
 
 
-class CompletedPayload(ShownRowsPayload):
-    """The event `completed`: a finished answer, also the reply of the API."""
+class AnswerPayload(ShownRowsPayload):
+    """The fields of an answer whose names have no other meaning in OpenAI's protocol."""
 
     answer: str
     answer_id: str
@@ -177,7 +193,6 @@ class CompletedPayload(ShownRowsPayload):
     state: str
     refused: bool
     alternatives: list[AlternativePayload]
-    choices: list[ChoicePayload]
     citations: list[CitationPayload]
     search_method: str
     degraded: list[str]
@@ -189,10 +204,16 @@ class CompletedPayload(ShownRowsPayload):
     completed_question: str
     joined_question: str
     filters: dict[str, object]
-    usage: UsagePayload
     approved: ApprovalPayload | None
     repeats: bool
     repeated_from: str | None
+
+
+class CompletedPayload(AnswerPayload):
+    """The event `completed`: a finished answer, also the reply of the API."""
+
+    choices: list[ChoicePayload]
+    usage: UsagePayload
 
 
 class ReformulationPayload(TypedDict):

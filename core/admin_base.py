@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -60,7 +60,7 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         """Skip existing objects: addresses contain the short name."""
         return {} if obj else dict(self.prepopulated_fields)
 
-    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
         return {}
 
     def render_change_form(
@@ -72,7 +72,7 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         return super().render_change_form(request, context, *args, **kwargs)
 
     def render_page(
-        self, request: HttpRequest, template: str, title: str, context: dict[str, Any], status: int | None = None
+        self, request: HttpRequest, template: str, title: str, context: Mapping[str, object], status: int | None = None
     ) -> TemplateResponse:
         shared = {
             **self.admin_site.each_context(request),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, groupby
-from typing import Any
+from typing import TypedDict
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
@@ -18,7 +18,49 @@ Number = Callable[[float], str]
 # Maps a name to one value per label.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
-Drawing = dict[str, Any]
+
+
+class LinePoint(TypedDict):
+    """A point of a line, in SVG units. ``colour`` is a CSS class."""
+
+    cx: str
+    cy: str
+    tip: str
+    colour: str
+
+
+class ColumnPart(TypedDict):
+    """A part of a column, in SVG units. ``colour`` is a CSS class."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    tip: str
+    colour: str
+
+
+class ChartFrame(TypedDict):
+    """The parts that all charts have.
+
+    ``ticks`` are a line's height, its label's height and its label. ``marks`` are a label's place, anchor and text.
+    ``groups`` are the shapes of a label with its address. ``names`` are series with their colours, ``rows`` the labels
+    with their numbers.
+    """
+
+    role: str
+    ticks: list[tuple[str, str, str]]
+    marks: list[tuple[str, str, str]]
+    groups: list[tuple[str | None, Sequence[LinePoint | ColumnPart]]]
+    names: list[tuple[str, str]]
+    rows: list[tuple[str, list[str]]]
+
+
+class Drawing(ChartFrame):
+    """A chart. ``lines`` are the points of each line, and its colour."""
+
+    lines: list[tuple[str, str]]
+    is_drawn: bool
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
@@ -44,7 +86,7 @@ def line_chart(
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in range(len(labels))]
     lines = []
-    groups: list[list[dict[str, Any]]] = [[] for _ in labels]
+    groups: list[list[LinePoint]] = [[] for _ in labels]
     for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
         for is_known, run in groupby(range(len(labels)), key=lambda index: values[index] is not None):
             points = [(index, places[index], _compute_height(values[index] or 0.0, axis)) for index in run]
@@ -68,7 +110,8 @@ def stacked_bars(
     slot = (RIGHT - LEFT) / max(1, len(labels))
     groups = []
     for index, label in enumerate(labels):
-        below, column = 0.0, []
+        below = 0.0
+        column: list[ColumnPart] = []
         for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
             if value := values[index]:
                 top = _compute_height(below + value, axis)
@@ -85,7 +128,7 @@ def stacked_bars(
                 below += value
         groups.append(column)
     places = [LEFT + (index + 0.5) * slot for index in range(len(labels))]
-    return {**_draw_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
+    return {**_draw_frame(labels, series, number, axis, places, groups, links), "lines": [], "is_drawn": any(totals)}
 
 
 def _compute_height(value: float, axis: Sequence[float]) -> float:
@@ -98,9 +141,9 @@ def _draw_frame(
     number: Number,
     axis: Sequence[float],
     places: Sequence[float],
-    groups: Sequence[Sequence[dict[str, Any]]],
+    groups: Sequence[Sequence[LinePoint | ColumnPart]],
     links: Links,
-) -> Drawing:
+) -> ChartFrame:
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import models, transaction
 from django.db.models import QuerySet
@@ -150,9 +150,16 @@ def request_runs(
     checked = check(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
         return []
-    how: dict[str, Any] = {"kind": get_run_kind(policy), "by": by}
+    kind = get_run_kind(policy)
     return [
-        request_run(policy.evaluation_set, side.profile, draft=side.draft, instructions=side.instructions, **how)
+        request_run(
+            policy.evaluation_set,
+            side.profile,
+            kind=kind,
+            by=by,
+            draft=side.draft,
+            instructions=side.instructions,
+        )
         for side in checked.sides
         if side.run is None
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ from django.utils import timezone
 from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
+from chat.payload_types import SourcePayload
 from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
 from core.database import not_waiting
@@ -221,7 +222,7 @@ def _load_markers(answer: Answer) -> tuple[Marker, ...]:
     return tuple(Marker(*each) for each in cited)
 
 
-def _read_source(saved: Mapping[str, Any]) -> ContextSource:
+def _read_source(saved: SourcePayload) -> ContextSource:
     """Rebuild the source from its stored form (``chat.streaming.payloads.source``)."""
     passage = Passage(
         chunk_id=saved["chunk_id"],

@@ -95,8 +95,8 @@ class SiteIdentityForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_name(self) -> str:
         return " ".join(str(self.cleaned_data["name"]).split())
 
-    def clean_picture(self) -> UploadedFile | None:
-        uploaded: UploadedFile | None = self.cleaned_data["picture"]
+    def clean_picture(self) -> UploadedFile[bytes] | None:
+        uploaded: UploadedFile[bytes] | None = self.cleaned_data["picture"]
         if uploaded:
             self.instance.logo = uploaded.read(LARGEST_LOGO + 1)
             self.instance.logo_type = recognise_picture(self.instance.logo)
@@ -113,8 +113,8 @@ class SiteIdentityForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(SiteIdentity)
 class SiteIdentityAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = SiteIdentityForm
-    fields: ClassVar[list[str]] = ["name", "line", "picture", "shown_logo", "without_logo"]
-    readonly_fields: ClassVar[list[str]] = ["shown_logo"]
+    fields = ["name", "line", "picture", "shown_logo", "without_logo"]
+    readonly_fields = ["shown_logo"]
 
     @admin.display(description=_("present logo"))
     def shown_logo(self, identity: SiteIdentity) -> SafeString | str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from asgiref.sync import async_to_sync
 from celery import current_app
@@ -145,7 +145,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
     return "9" in said and not calls
 
 
-async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
+async def _complete(client: CompletionClient, messages: Sequence[Mapping[str, object]]) -> tuple[str, CallsOfRound]:
     calls, machinery, said = CallsOfRound(), MachineryStream(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from operator import mul
@@ -108,7 +108,7 @@ class OpenAICompatibleGenerator:
         draft.usage = self._build_usage(prompt.tokens, 0, estimated=True)
         output = AnswerStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
-        messages = [dict[str, object](message) for message in prompt.messages]
+        messages: list[Mapping[str, object]] = [*prompt.messages]
         ends_at = self._compute_end()
         dialogue = None
         if tables is not None:
@@ -142,7 +142,7 @@ class OpenAICompatibleGenerator:
 
     async def _run_rounds(
         self,
-        messages: list[dict[str, object]],
+        messages: list[Mapping[str, object]],
         dialogue: TableDialogue | None,
         known: Sequence[str],
         draft: AnswerDraft,
@@ -172,7 +172,7 @@ class OpenAICompatibleGenerator:
 
     async def _run_round(
         self,
-        messages: list[dict[str, object]],
+        messages: list[Mapping[str, object]],
         known: Sequence[str],
         draft: AnswerDraft,
         ends_at: float,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import Any
 
 from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import estimated_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
-from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
+from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, DialogueMessage, Unanswerable
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
@@ -34,9 +33,10 @@ class TableDialogue:
         self._room_tokens = room_tokens
         self.ends_at = ends_at
 
-    async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
+    async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
         """Return the messages to add: calls and results. Raises: ModelFailed."""
-        messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
+        sent = [call.as_sent() for call in calls]
+        messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
             told = await self._run(call)
             self._room_tokens -= estimated_tokens(told)

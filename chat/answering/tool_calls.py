@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, NotRequired, TypedDict
 
 from core.language_model.completion_stream import CallPiece
 
 FUNCTION = "ask_tables"
-ASK_TABLES: dict[str, object] = {
+ASK_TABLES: Mapping[str, object] = {
     "type": "function",
     "function": {
         "name": FUNCTION,
@@ -47,6 +48,30 @@ LONGEST_ARGUMENTS = 2000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+class SentFunction(TypedDict):
+    """A called function; ``arguments`` are JSON."""
+
+    name: str
+    arguments: str
+
+
+class SentCall(TypedDict):
+    """A call as chat completions have it."""
+
+    id: str
+    type: Literal["function"]
+    function: SentFunction
+
+
+class DialogueMessage(TypedDict):
+    """A model's calls, or the result of one."""
+
+    role: Literal["assistant", "tool"]
+    content: str
+    tool_calls: NotRequired[list[SentCall]]
+    tool_call_id: NotRequired[str]
+
+
 class Unanswerable(Exception):
     """A call that cannot be run; the message is for the model."""
 
@@ -70,7 +95,7 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def as_sent(self) -> dict[str, object]:
+    def as_sent(self) -> SentCall:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any
 
 from chat.answering.checking.citations import MARKER, Marker, find_markers
-from chat.api.completion_responses import ChatCompletion, Payload, _name_ending, number, number_in_order
+from chat.api.completion_responses import ChatCompletion, _name_ending, number, number_in_order
 from chat.api.event_streams import give_back_connection
 from chat.api.openai_errors import describe_error
+from chat.api.openai_types import DeltaBody
+from chat.payload_types import SourcePayload
 from chat.streaming import readers, sse
 from core.user_types import AnyUser
 
@@ -32,9 +33,9 @@ async def chunks(
     """
     await give_back_connection()
     # OpenAI sends an empty `usage` before the end.
-    beside: dict[str, Any] = {"usage": None} if include_usage else {}
-    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, **beside))
-    sources: list[dict[str, Any]] = []
+    beside: dict[str, object] = {"usage": None} if include_usage else {}
+    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, beside))
+    sources: list[SourcePayload] = []
     numbers: dict[int, int] = {}
     streamed = written = ""
     async with aclosing(readers.follow_as_reader(answer_id, user, may_return=False)) as events:
@@ -42,9 +43,10 @@ async def chunks(
             match event.name:
                 case "searched":
                     sources = event.payload["sources"]
-                    found = {name: value for name, value in event.payload.items() if name != "sources"}
+                    found: dict[str, object] = {**event.payload}
+                    del found["sources"]
                     found["passages"] = [{**source, "marker": None} for source in sources]
-                    yield _encode_chunk(completion.chunk({}, **beside, **found))
+                    yield _encode_chunk(completion.chunk({}, {**beside, **found}))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
@@ -52,10 +54,10 @@ async def chunks(
                         placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
                     text, _ = number(event.payload["text"], placed, numbers)
                     streamed += text
-                    yield _encode_chunk(completion.chunk({"content": text}, **beside))
+                    yield _encode_chunk(completion.chunk({"content": text}, beside))
                 case "reset":
                     if streamed.strip():
-                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, **beside))
+                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, beside))
                     streamed = written = ""
                     numbers.clear()
                 case "completed":
@@ -63,11 +65,11 @@ async def chunks(
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
                     if rest := _find_unsaid(completion.content(answer), streamed):
-                        yield _encode_chunk(completion.chunk({"content": rest}, **beside))
-                    answered = completion.beside(answer, sources)
-                    yield _encode_chunk(
-                        completion.chunk(completion.cite(answer), _name_ending(answer), **answered, **beside)
-                    )
+                        yield _encode_chunk(completion.chunk({"content": rest}, beside))
+                    answered = {**completion.beside(answer, sources), **beside}
+                    cited = completion.cite(answer)
+                    delta: DeltaBody = {"annotations": cited["annotations"], "citations": cited["citations"]}
+                    yield _encode_chunk(completion.chunk(delta, answered, _name_ending(answer)))
                     if include_usage:
                         yield _encode_chunk(
                             {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
@@ -89,5 +91,5 @@ def _remove_all_markers(text: str) -> str:
     return " ".join(MARKER.sub("", text).split())
 
 
-def _encode_chunk(chunk: Payload) -> bytes:
+def _encode_chunk(chunk: Mapping[str, object]) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()

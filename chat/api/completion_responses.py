@@ -5,22 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Literal, cast
 
 from rest_framework import serializers
 
 from chat.answering.checking.citations import Marker, find_markers
+from chat.api.openai_types import (
+    Annotation,
+    ChunkBody,
+    CitedPart,
+    CompletionBody,
+    CompletionChoice,
+    CompletionUsage,
+    DeltaBody,
+    Envelope,
+    FieldsOfAsk,
+    MessageBody,
+    UrlCitation,
+)
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.pages.answer_text import whole_text
+from chat.payload_types import (
+    AnswerPayload,
+    CitationPayload,
+    CompletedPayload,
+    SourcePayload,
+    StatementPayload,
+    UsagePayload,
+)
 from retrieval.passage_address import passage_url
 
-Payload = Mapping[str, Any]
-
-
 _CHARACTERS_PER_TOKEN = 4
-
-
-_OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")
+# Why a completion ends.
+Ending = Literal["stop", "length"]
+_NOTHING: Mapping[str, object] = {}
 
 
 class CompletionSerializer(AnswerSerializer):
@@ -51,62 +69,94 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
     lists_sources: bool = False
 
-    def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+    def whole(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
         """Return the completion with an answer of chat.streaming.payloads.completed."""
         answer, sources = number_in_order(answer, sources, {})
-        message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
-        choice = {"index": 0, "message": message, "finish_reason": _name_ending(answer), "logprobs": None}
-        usage = self.usage(answer, sources)
-        return {**self._build_envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
+        message: MessageBody = {
+            "role": "assistant",
+            "content": self.content(answer),
+            "refusal": None,
+            **self.cite(answer),
+        }
+        choice: CompletionChoice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": _name_ending(answer),
+            "logprobs": None,
+        }
+        return {
+            **self._build_envelope("chat.completion"),
+            "choices": [choice],
+            "usage": self.usage(answer, sources),
+            **self.beside(answer, sources),
+        }
 
-    def content(self, answer: Payload) -> str:
+    def content(self, answer: CompletedPayload) -> str:
         """Return the answer, its notice and perhaps its sources as text."""
         cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
         return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
 
-    def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
+    def chunk(
+        self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
+    ) -> dict[str, object]:
         """Return a piece of the answer; ``beside`` are fields outside the protocol."""
-        choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
-        return {**self._build_envelope("chat.completion.chunk", [choice]), **beside}
+        chunk: ChunkBody = {
+            **self._build_envelope("chat.completion.chunk"),
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],
+        }
+        return {**chunk, **beside}
 
-    def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+    def usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
         """Return the used tokens, estimated without a model."""
-        counted = answer["usage"] or {
+        counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _estimate_tokens([whole_text(answer)]),
             "estimated": True,
         }
-        return {**counted, "total_tokens": counted["prompt_tokens"] + counted["completion_tokens"]}
+        prompt, completion = counted["prompt_tokens"], counted["completion_tokens"]
+        return {
+            **counted,
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
 
-    def _build_envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+    def _build_envelope(self, kind: str) -> Envelope:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
+    def beside(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
         """Return all fields that `ask` returns.
 
         `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
         """
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
-        own = {"question_choices": answer["choices"], "passages": list(sources), "ignored": list(self.ignored)}
-        return {**known, **own}
+        return {
+            **cast(AnswerPayload, known),
+            "question_choices": answer["choices"],
+            "passages": list(sources),
+            "ignored": list(self.ignored),
+        }
 
-    def cite(self, answer: Payload) -> dict[str, Any]:
+    def cite(self, answer: CompletedPayload) -> CitedPart:
         """Return the citations, and annotations as for web pages: the n-th belongs to number n."""
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
-        annotations = []
+        annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
             # Deleted documents keep their position in the list.
             url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
-            span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
-            annotations.append(
-                {"type": "url_citation", "url_citation": {**span, "title": document["title"], "url": url}}
-            )
+            place: UrlCitation = {
+                "start_index": cited["marker_start"],
+                "end_index": cited["marker_end"],
+                "title": document["title"],
+                "url": url,
+            }
+            annotations.append({"type": "url_citation", "url_citation": place})
         return {"annotations": annotations, "citations": answer["citations"]}
 
 
-def _name_ending(answer: Payload) -> str:
+def _name_ending(answer: CompletedPayload) -> Ending:
     return "length" if answer["cut_off"] else "stop"
 
 
@@ -128,8 +178,8 @@ def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tup
 
 
 def number_in_order(
-    answer: Payload, sources: Sequence[Payload], numbers: dict[int, int]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
+) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in order of appearance.
 
     Clients show the n-th annotation for ``[n]``. ``numbers`` were used in the stream.
@@ -141,16 +191,33 @@ def number_in_order(
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 
-    def renumber(row: Payload, *offsets: str) -> dict[str, Any]:
-        found = {name: row[name] for name in offsets if row[name] is not None}
-        shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in found.items()}
-        return {**row, **shifted, **({"marker": numbers.get(row["marker"], row["marker"])} if "marker" in row else {})}
+    def shift(at: int) -> int:
+        return at + next(by for end, by in reversed(moved) if end <= at)
 
-    statements = [
-        {**renumber(each, "start", "end"), "markers": [numbers.get(marker, marker) for marker in each["markers"]]}
-        | ({"best": renumber(each["best"])} if each["best"] else {})
+    def renumber(marker: int) -> int:
+        return numbers.get(marker, marker)
+
+    statements: list[StatementPayload] = [
+        {
+            **each,
+            "start": shift(each["start"]),
+            "end": shift(each["end"]),
+            "markers": [renumber(marker) for marker in each["markers"]],
+            "best": {**best, "marker": renumber(best["marker"])} if (best := each["best"]) else None,
+        }
         for each in answer["statements"]
     ]
-    citations = [renumber(cited, *_OFFSETS) for cited in answer["citations"]]
-    ordered = sorted(map(renumber, sources), key=itemgetter("marker"))
+    citations: list[CitationPayload] = [
+        {
+            **cited,
+            "marker": renumber(cited["marker"]),
+            "marker_start": shift(cited["marker_start"]),
+            "marker_end": shift(cited["marker_end"]),
+            "marked_start": None if cited["marked_start"] is None else shift(cited["marked_start"]),
+            "marked_end": None if cited["marked_end"] is None else shift(cited["marked_end"]),
+        }
+        for cited in answer["citations"]
+    ]
+    ordered: list[SourcePayload] = [{**source, "marker": renumber(source["marker"])} for source in sources]
+    ordered.sort(key=itemgetter("marker"))
     return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from chat.api.openai import OpenAIView
 from chat.api.openai_errors import ModelNotFound
+from chat.api.openai_types import EmbeddingListBody
 from core.api.fields import KnownFieldsOnly, NameField, TextField
 from core.key_limits import Scope
 from retrieval.index import embedder_choice
@@ -96,10 +97,14 @@ class EmbeddingsView(OpenAIView):
             batch = texts[start : start + EMBEDDED_AT_ONCE]
             with place_to_search():
                 vectors.extend([encode_query(text) for text in batch] if is_query else embedder.embed_documents(batch))
-        encoded: list[Any] = [vector.tolist() for vector in vectors]
+        encoded: list[list[float] | str] = [vector.tolist() for vector in vectors]
         if fields.get("encoding_format") == "base64":
             encoded = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
-        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(encoded)]
         tokens = sum(embedder.count_tokens(texts))
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return Response({"object": "list", "data": data, "model": embedder.name, "usage": usage})
+        answer: EmbeddingListBody = {
+            "object": "list",
+            "data": [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(encoded)],
+            "model": embedder.name,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+        return Response(answer)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
@@ -27,6 +27,7 @@ from rest_framework.request import Request
 from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
 from chat.api.openai_errors import BROKEN
 from chat.models import Answer
+from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayload
 from chat.streaming import payloads
 from core.api.permissions import check_scopes
 from core.key_limits import Scope
@@ -52,17 +53,68 @@ _TEXT = {"type": "string"}
 _ID = re.compile(r"([0-9]{1,18})(?::([0-9]{1,9})(?:-([0-9]{1,9}))?)?")
 
 
+class FoundPassage(TypedDict):
+    """A passage; ``id`` can be fetched."""
+
+    id: str
+    title: str
+    url: str
+    text: str
+
+
+class SearchReply(TypedDict):
+    results: list[FoundPassage]
+    degraded: list[str]
+
+
+class FetchedPart(TypedDict):
+    """The part of a document, in characters. ``next`` can be fetched; ``original`` is an address on the web."""
+
+    collection: str
+    characters: int
+    start: int
+    end: int
+    original: str
+    next: str
+
+
+class FetchReply(TypedDict):
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: FetchedPart
+
+
+class AddressedCitation(CitationPayload):
+    """A citation with the address of its passage on this site."""
+
+    url: str
+
+
+class AskReply(TypedDict):
+    answer: str
+    refused: bool
+    citations: list[AddressedCitation]
+    state: str
+    alternatives: list[AlternativePayload]
+    notice: str
+    approved: ApprovalPayload | None
+    conversation: str
+    answer_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool of the protocol; ``scope`` also names the rate limit."""
 
-    call: Callable[[Request, Mapping[str, Any]], dict[str, Any]]
+    call: Callable[[Request, Mapping[str, object]], SearchReply | FetchReply | AskReply]
     scope: Scope
     title: str
     description: str
-    arguments: Mapping[str, Mapping[str, Any]]
+    arguments: Mapping[str, Mapping[str, object]]
     required: tuple[str, ...]
-    result: Mapping[str, Mapping[str, Any]]
+    result: Mapping[str, Mapping[str, object]]
 
 
 @extend_schema(exclude=True)
@@ -97,7 +149,7 @@ class McpView(AskersView):
     def post(self, request: Request) -> HttpResponse:
         return async_to_sync(_respond)(self, request)
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    async def call(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
         from mcp_types import CallToolResult, TextContent
 
         try:
@@ -134,9 +186,10 @@ async def _respond(view: McpView, request: Request) -> HttpResponse:
         "headers": headers,
         "ragsite.view": view,
     }
+    # Messages of ASGI.
     sent: list[Mapping[str, Any]] = []
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Mapping[str, Any]) -> None:
@@ -182,11 +235,16 @@ def _build_server() -> Server[Any]:
         view: McpView = context.request.scope["ragsite.view"]
         return await view.call(params.name, params.arguments or {})
 
-    handlers: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
-    return Server("ragsite", version=settings.VERSION, instructions=_INSTRUCTIONS, **handlers)
+    return Server(
+        "ragsite",
+        version=settings.VERSION,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
-def _search(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _search(request: Request, arguments: Mapping[str, object]) -> SearchReply:
     _asked, found = search_as_asked(request, arguments)
     return {
         "results": [
@@ -202,7 +260,7 @@ def _search(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
     given = str(arguments.get("id", ""))
     found = _ID.fullmatch(given)
     pk, start, end = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
@@ -213,24 +271,41 @@ def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     total = len(stored.text)
     first = max(0, min(start - FETCHED_CHARACTERS // 4, total - FETCHED_CHARACTERS)) if end else min(start, total)
     last = min(total, first + FETCHED_CHARACTERS)
-    metadata = {"collection": document.collection.slug, "characters": total, "start": first, "end": last}
     return {
         "id": given,
         "title": document.title,
         "text": stored.text[first:last],
         "url": _build_passage_address(request, document.pk, start, end or last),
-        "metadata": {**metadata, "original": document.url, "next": f"{document.pk}:{last}" if last < total else ""},
+        "metadata": {
+            "collection": document.collection.slug,
+            "characters": total,
+            "start": first,
+            "end": last,
+            "original": document.url,
+            "next": f"{document.pk}:{last}" if last < total else "",
+        },
     }
 
 
-def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
     _asked, answer = begin_as_asked(request, arguments)
     answer = finish_answer(answer, request.user)
-    told: dict[str, Any] = {**payloads.completed(answer, answer.citations.all())}
-    for place in (*told["citations"], *told["alternatives"]):
-        document = place["document"]
-        place["url"] = _build_passage_address(request, document["id"], place["start"], place["end"])
-    return {name: told[name] for name in TOOLS["ask"].result}
+    told = payloads.completed(answer, answer.citations.all())
+
+    def build_address(place: CitationPayload | AlternativePayload) -> str:
+        return _build_passage_address(request, place["document"]["id"], place["start"], place["end"])
+
+    return {
+        "answer": told["answer"],
+        "refused": told["refused"],
+        "citations": [{**cited, "url": build_address(cited)} for cited in told["citations"]],
+        "state": told["state"],
+        "alternatives": [{**other, "url": build_address(other)} for other in told["alternatives"]],
+        "notice": told["notice"],
+        "approved": told["approved"],
+        "conversation": told["conversation"],
+        "answer_id": told["answer_id"],
+    }
 
 
 def _build_passage_address(request: Request, document_id: int | None, start: int, end: int) -> str:

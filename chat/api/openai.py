@@ -21,6 +21,7 @@ from rest_framework.response import Response
 from chat.answering.writers import list_choosable_models
 from chat.api.endpoints import AskersView
 from chat.api.openai_errors import ModelNotFound, OpenAIProblemSerializer, respond_to
+from chat.api.openai_types import ModelBody, ModelListBody
 from core.key_limits import Scope
 from core.user_types import AnyUser
 from retrieval.index import embedder_choice
@@ -58,7 +59,7 @@ class ModelListSerializer(serializers.Serializer[Any]):
     data = ModelSerializer(many=True)  # type: ignore[assignment]  # the field's name in the protocol
 
 
-def models_for(user: AnyUser) -> list[dict[str, Any]]:
+def models_for(user: AnyUser) -> list[ModelBody]:
     """Return models for all documents and for each readable collection, and the embedder.
 
     Each but the embedder is repeated with every language model that the user may choose.
@@ -75,12 +76,12 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
     return [*asked, *chosen, embedding_model()]
 
 
-def embedding_model() -> dict[str, Any]:
+def embedding_model() -> ModelBody:
     """Return the embedder; vectors of different ids cannot be compared."""
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 
-def _describe_model(name: str, title: str, created: int = 0) -> dict[str, Any]:
+def _describe_model(name: str, title: str, created: int = 0) -> ModelBody:
     return {"id": name, "object": "model", "created": created, "owned_by": ALL, "name": title}
 
 
@@ -90,7 +91,8 @@ class ModelsView(OpenAIView):
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
         """List all documents as one model, each collection that the caller may ask, and the embedder."""
-        return Response({"object": "list", "data": models_for(request.user)})
+        body: ModelListBody = {"object": "list", "data": models_for(request.user)}
+        return Response(body)
 
 
 class ModelView(OpenAIView):

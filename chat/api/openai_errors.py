@@ -16,6 +16,8 @@ from rest_framework.exceptions import (
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from chat.api.openai_types import ErrorBody
+
 logger = logging.getLogger(__name__)
 
 
@@ -57,7 +59,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
     return response
 
 
-def describe_error(message: str, *, kind: str, param: str = "", code: str = "") -> dict[str, object]:
+def describe_error(message: str, *, kind: str, param: str = "", code: str = "") -> ErrorBody:
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
 
 

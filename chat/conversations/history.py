@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chat.answering.checking.citations import find_markers
 from chat.conversations import rights
 from chat.models import Answer
@@ -29,7 +31,7 @@ def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
     )
 
 
-def _find_dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
+def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
     """Return the model's messages, unless the collection or a document has changed."""
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()

@@ -114,8 +114,7 @@ def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
 
 
 def list_documents(places: Iterable[PlacePayload]) -> frozenset[int]:
-    # Only citations of deleted documents lack an id.
-    return frozenset(place["document"]["id"] for place in places)  # type: ignore[misc]
+    return frozenset(place["document"]["id"] for place in places)
 
 
 def find_documents_behind(answer: Answer) -> frozenset[int]:

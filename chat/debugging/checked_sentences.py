@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.utils.text import Truncator
 
 from chat.models import Answer
 from chat.pages.doubts import reason_label
 from chat.pages.plain_text import plain
+from chat.payload_types import SourcePayload, StatementPayload
 from retrieval.passage_address import passage_url
 
 PASSAGE_CHARACTERS = 220
 
 
-def sentences_of(answer: Answer) -> tuple[dict[str, object], ...]:
+class ShownSentence(StatementPayload):
+    """A stored statement with its text; its reasons are in words. ``passage`` and ``href`` are of its best place."""
+
+    text: str
+    passage: str
+    href: str
+
+
+def sentences_of(answer: Answer) -> tuple[ShownSentence, ...]:
     """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 
 
-def _describe_sentence(
-    text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]
-) -> dict[str, object]:
-    best = statement.get("best") or {}
-    source = sources.get(best.get("marker", 0))
+def _describe_sentence(text: str, statement: StatementPayload, sources: Mapping[int, SourcePayload]) -> ShownSentence:
+    best = statement.get("best")
+    source = sources.get(best["marker"]) if best else None
     passage = href = ""
-    if source is not None:
+    if best and source is not None:
         start, end = best["start"], best["end"]
         words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
         passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)

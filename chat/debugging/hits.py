@@ -39,13 +39,13 @@ def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()
     cited = {citation.marker: citation.quote for citation in answer.citations.all()}
-    cards = {found.get("chunk_id"): (number, found) for number, found in enumerate(answer.alternatives, start=1)}
+    cards = {each.get("chunk_id"): (number, each["quote"]) for number, each in enumerate(answer.alternatives, start=1)}
     rows = []
     for rank, source in enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1):
         if readable is not None and source["chunk_id"] not in readable:
             continue
-        number, card = cards.get(source["chunk_id"], (0, {}))
-        quote = cited.get(source["marker"], card.get("quote", ""))
+        number, card_quote = cards.get(source["chunk_id"], (0, ""))
+        quote = cited.get(source["marker"], card_quote)
         rows.append(
             HitRow(
                 rank=rank,
@@ -53,7 +53,7 @@ def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple
                 title=source["document"]["title"],
                 where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
                 href=passage_url(source["document"]["id"], source["start"], source["end"]),
-                shown="answer" if source["marker"] in cited else "card" if card else "",
+                shown="answer" if source["marker"] in cited else "card" if number else "",
                 card=number,
                 quote=Truncator(plain(quote)).chars(QUOTE_CHARACTERS),
             )

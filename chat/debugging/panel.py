@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
 from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, snippet, used_weights
-from chat.debugging.checked_sentences import sentences_of
+from chat.debugging.checked_sentences import ShownSentence, sentences_of
 from chat.debugging.hits import HitRow, result_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
@@ -41,7 +41,7 @@ class Panel:
     search_bars: tuple[Bar, ...]
     answer_bars: tuple[Bar, ...]
     weights: Mapping[str, float]
-    sentences: tuple[dict[str, object], ...]
+    sentences: tuple[ShownSentence, ...]
     rows: tuple[CandidateRow, ...]
     lexical_matches: int | None = None
     not_counted: str = ""

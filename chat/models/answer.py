@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from chat.payload_types import (
     AlternativePayload,
     ChoicePayload,
     ComputedPayload,
+    EventPayload,
     PlacePayload,
     SourcePayload,
     StatementPayload,
@@ -120,40 +122,44 @@ class Answer(Leased):
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
     # Passages beside or instead of the answer, and suggested questions.
-    alternatives: models.JSONField[list[AlternativePayload]] = models.JSONField(default=list, db_column="near")
-    choices: models.JSONField[list[ChoicePayload]] = models.JSONField(default=list)
+    alternatives: models.JSONField[list[AlternativePayload], list[AlternativePayload]] = models.JSONField(
+        default=list, db_column="near"
+    )
+    choices: models.JSONField[list[ChoicePayload], list[ChoicePayload]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
     notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))
     search_method = models.CharField(_("search method"), max_length=12)
-    degraded = models.JSONField(default=list)
+    degraded: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     generator = models.CharField(_("written by"), max_length=200)
     prompt_version = models.PositiveSmallIntegerField(null=True)
     # The model's messages with its reply, continued by follow-ups.
-    dialogue = models.JSONField(default=list, db_default=[])
-    usage: models.JSONField[UsagePayload] = models.JSONField(default=dict)
+    dialogue: models.JSONField[list[Mapping[str, str]], list[Mapping[str, str]]] = models.JSONField(
+        default=list, db_default=[]
+    )
+    usage: models.JSONField[UsagePayload, UsagePayload] = models.JSONField(default=dict)
     # Both were searched: rewritten, and joined with the previous question.
     completed_question = models.TextField()
     joined_question = models.TextField()
     # Probability of an answer in the documents, 0 to 1.
     confidence = models.FloatField(null=True)
     # A value computed over a table.
-    computed: models.JSONField[ComputedPayload | None] = models.JSONField(null=True)
+    computed: models.JSONField[ComputedPayload | None, ComputedPayload | None] = models.JSONField(null=True)
     # The table below the answer.
-    table: models.JSONField[TablePayload | None] = models.JSONField(null=True)
-    statements: models.JSONField[list[StatementPayload]] = models.JSONField(default=list)
+    table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
+    statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
     # Equal keys have equal answers.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
-    sources: models.JSONField[list[SourcePayload]] = models.JSONField(default=list)
+    sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
     # Everything that the text may use, also if deleted; a reader needs rights to all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
     # Hash of restricted documents whose words suggestions may contain.
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
-    timings_ms = models.JSONField(default=dict)
+    timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
 
     followed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
@@ -301,7 +307,8 @@ class StreamedEvent(models.Model):
     attempt = models.PositiveSmallIntegerField()
     sequence = models.PositiveIntegerField()
     name = models.CharField(max_length=12)
-    payload = models.JSONField()
+    # Its type follows from the name.
+    payload: models.JSONField[EventPayload, Any] = models.JSONField()
 
     class Meta:
         ordering = ["attempt", "sequence"]

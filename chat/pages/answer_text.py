@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.pages.cards import result_cards
 from chat.pages.plain_text import is_table_row, plain
+from chat.payload_types import CompletedPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
 
-def whole_text(answer: Mapping[str, Any]) -> str:
+def whole_text(answer: CompletedPayload) -> str:
     """Return an answer with its table, alternatives, suggestions and approver as text.
 
     It begins with the answer's text, so that markers' offsets stay valid.
@@ -40,7 +39,7 @@ def shows_rows(text: str) -> bool:
     return "\n|---" in text
 
 
-def _render_table(table: Mapping[str, Any]) -> str:
+def _render_table(table: TablePayload) -> str:
     lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
     written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
     rows = "\n".join(f"| {line} |" for line in written)

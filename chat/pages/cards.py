@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.models import Citation
 from chat.pages.plain_text import plain
-from chat.streaming.payloads import source_of
+from chat.payload_types import AlternativePayload, SourcePayload
+from chat.streaming.payloads import describe_citation
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
 from retrieval.passage_address import passage_url
 
-# Fields of `Cited` and `Citation`.
-_OF_CITATION = (
-    *("marker", "section", "page", "quote", "support", "marker_start", "verbatim", "marked_start", "marked_end"),
-)
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
 
@@ -103,7 +99,7 @@ class ResultCard:
         return Truncator(plain(self.quote)).chars(_EXCERPT_CHARACTERS)
 
 
-def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard, ...]:
+def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
     """Return a card for each stored alternative; earlier releases stored only a quotation."""
     return tuple(
         ResultCard(
@@ -118,7 +114,7 @@ def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard,
     )
 
 
-def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
+def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
     """Return a card for each source with its distinct quotations."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
@@ -126,7 +122,7 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
     return tuple(_build_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
 
 
-def _build_source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
+def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> SourceCard:
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),
@@ -168,11 +164,19 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 
 
 def build_cited(citation: Citation) -> Cited:
-    source = source_of(citation.answer, citation)
+    cited = describe_citation(citation.answer, citation)
     return Cited(
-        href=passage_url(citation.document_id, citation.start, citation.end),
-        title=citation.document_title,
-        page_unit=source["page_unit"],
-        collection=source["collection"],
-        **{name: getattr(citation, name) for name in _OF_CITATION},
+        marker=cited["marker"],
+        href=passage_url(cited["document"]["id"], cited["start"], cited["end"]),
+        title=cited["document"]["title"],
+        section=cited["section"],
+        page=cited["page"],
+        page_unit=cited["page_unit"],
+        collection=cited["collection"],
+        quote=cited["quote"],
+        support=cited["support"],
+        marker_start=cited["marker_start"],
+        verbatim=cited["verbatim"],
+        marked_start=cited["marked_start"],
+        marked_end=cited["marked_end"],
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.answering.checking.citations import MARKER
+from chat.payload_types import StatementPayload
 
 _REASONS = {
     "number": gettext_lazy("a number in it is not in the source"),
@@ -34,7 +34,7 @@ class Doubt:
     reason: str
 
 
-def find_doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
+def find_doubts(statements: Iterable[StatementPayload]) -> tuple[Doubt, ...]:
     """Return the unsupported statements in order."""
     doubted = [
         Doubt(
@@ -48,7 +48,7 @@ def find_doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
     return tuple(sorted(doubted, key=lambda doubt: doubt.start))
 
 
-def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
+def count_checked(statements: Iterable[StatementPayload]) -> int:
     return sum(statement["supported"] is not None for statement in statements)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -14,9 +13,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chat.answering.writers import list_choosable_models
-from chat.budgets import find_budget
+from chat.budgets import Budget, find_budget
 from chat.conversations import rights
-from chat.conversations.listing import list_newest
+from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
@@ -27,6 +26,23 @@ from chat.pages.turns import build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
 from retrieval.models import Collection, Document
+
+
+class WantedScope(TypedDict):
+    """The scope of the next question: a collection's slug, or a document."""
+
+    wanted_collection: str
+    wanted_document: Document | None
+
+
+class Sidebar(TypedDict):
+    """The context that all pages of the chat share. ``shown`` is the path of the open page."""
+
+    collections: list[Collection]
+    listing: Listing
+    shown: str
+    budget: Budget | None
+    question_max_characters: int
 
 
 @require_GET
@@ -82,7 +98,7 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _build_front(user: AnyUser, scope: Mapping[str, Any], around: Mapping[str, Any]) -> FrontPage:
+def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPage:
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
@@ -91,7 +107,7 @@ def _build_front(user: AnyUser, scope: Mapping[str, Any], around: Mapping[str, A
     return build_front_page(user, collections, recent)
 
 
-def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
+def _read_scope(request: HttpRequest, conversation: Conversation | None) -> WantedScope:
     """Return the next question's scope, by default the last question's."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
@@ -116,7 +132,7 @@ def answers_before_branch(conversation: Conversation) -> list[Answer]:
     return [*answers_before_branch(edited.conversation), *earlier]
 
 
-def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
+def sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
     asked_for = request.GET.get("show", "")
     return {
         "collections": list(Collection.objects.readable_by(request.user)),

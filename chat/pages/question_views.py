@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -33,6 +33,7 @@ from chat.pages.page_views import page, sidebar
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.suggestions import follow_ups
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
+from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
@@ -80,7 +81,8 @@ async def _encode_frames(
     async with aclosing(following) as followed:
         async for event in followed:
             if event.name in ("completed", "failed"):
-                turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)
+                failure = event.payload if event.name == "failed" else None
+                turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
                 # Other streams must not wait for rendering.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
@@ -88,13 +90,13 @@ async def _encode_frames(
     yield sse.encode("", event="done")
 
 
-def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
+def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTurn:
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
         if answer is None or not answer.is_finished:
             answer = answer or turn.answer
-            answer.status, answer.error = Answer.Status.FAILED, payload.get("message", str(DELETED))
-        if payload.get("withheld"):
+            answer.status, answer.error = Answer.Status.FAILED, failure["message"] if failure else str(DELETED)
+        if failure and failure.get("withheld"):
             return build_withheld_turn(answer)
         return replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
     finally:
@@ -110,7 +112,7 @@ class _StreamedTurn:
         self._titles = {source.marker: source.document for source in turn.sources}
         self._markdown = StreamedMarkdown(turn.id, self._titles) if fresh else None
 
-    def show(self, name: str, payload: dict[str, Any], event_id: str = "") -> bytes:
+    def show(self, name: str, payload: Any, event_id: str = "") -> bytes:
         with translation.override(self._language):
             match name:
                 case "searched":
@@ -129,7 +131,7 @@ class _StreamedTurn:
         with translation.override(self._language):
             return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
-    def _describe_search(self, payload: dict[str, Any], event_id: str) -> bytes:
+    def _describe_search(self, payload: SearchedPayload, event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
@@ -140,7 +142,7 @@ class _StreamedTurn:
         }
         return self._render_frame("sources", "chat/_searched.html", context, event_id)
 
-    def _render_token(self, payload: dict[str, Any], event_id: str) -> bytes:
+    def _render_token(self, payload: TokenPayload, event_id: str) -> bytes:
         text, markers = payload["text"], payload.get("markers")
         at = None if markers is None else {marker["start"] for marker in markers}
         shown = (
@@ -152,7 +154,7 @@ class _StreamedTurn:
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
         return sse.encode(shown, event="token", event_id=event_id)
 
-    def _render_frame(self, event: str, template: str, context: dict[str, Any], event_id: str) -> bytes:
+    def _render_frame(self, event: str, template: str, context: Mapping[str, object], event_id: str) -> bytes:
         html = render_to_string(template, {"turn": self._turn, **context})
         return sse.encode(html.strip(), event=event, event_id=event_id)
 

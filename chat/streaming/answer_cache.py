@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
@@ -24,6 +23,7 @@ from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.models.instructions import instructions_for
+from core.backend_setting import BackendSetting
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights.search_filters import hash_restrictions
@@ -66,7 +66,7 @@ def build_key(
     writer = writer or writers.get_default_writer()
     model = writers.list_language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
-    parts: dict[str, Any] = {
+    parts: dict[str, object] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
         "question": _normalize(question),
         "history": [(turn.question, turn.answer) for turn in history],
@@ -157,7 +157,7 @@ def _normalize(question: str) -> str:
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
-def _describe_backend(backend: dict[str, Any]) -> list[Any]:
+def _describe_backend(backend: BackendSetting) -> list[object]:
     """Return a backend's options without its key."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

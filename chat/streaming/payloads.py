@@ -16,14 +16,12 @@ from chat.payload_types import (
     CitationPayload,
     CompletedPayload,
     ComputedPayload,
-    DocumentPayload,
     PlacePayload,
     SearchedPayload,
     ShownRowsPayload,
     SourcePayload,
     TokenPayload,
     TraceFieldsPayload,
-    UsagePayload,
 )
 from chat.types import read_trace
 from core.dataclass_json import to_json
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields of a citation, its row and its JSON.
+# Fields of a verified citation and its row.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
@@ -115,8 +113,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
-    usage: UsagePayload = to_json(outcome.usage) if outcome.usage is not None else {}
-    answer.usage = usage
+    answer.usage = to_json(outcome.usage) if outcome.usage is not None else {}
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
@@ -221,7 +218,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload
         "refused": answer.refused,
         "alternatives": answer.alternatives,
         "choices": answer.choices,
-        "citations": [_describe_cited(cited, source_of(answer, cited)) for cited in citations],
+        "citations": [describe_citation(answer, cited) for cited in citations],
         "search_method": answer.search_method,
         "degraded": answer.degraded,
         "generator": answer.generator,
@@ -257,23 +254,25 @@ def is_cut_off(answer: Answer) -> bool:
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
-def _describe_cited(cited: Citation, source: PlacePayload) -> CitationPayload:
-    document: DocumentPayload = {
-        "id": cited.document_id,
-        "title": cited.document_title,
-        "url": source["document"]["url"],
-        "collection": source["document"]["collection"],
-    }
+def describe_citation(answer: Answer, cited: Citation) -> CitationPayload:
+    """Return the payload of a citation, with the place of the first source from its document."""
+    found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
+    document = found["document"] if found is not None else None
     return {
         "marker": cited.marker,
         "marker_start": cited.marker_start,
         "marker_end": cited.marker_end,
         "chunk_id": cited.chunk_id,
-        "collection": source["collection"],
-        "document": document,
+        "collection": found.get("collection", "") if found is not None else "",
+        "document": {
+            "id": cited.document_id,
+            "title": cited.document_title,
+            "url": document.get("url", "") if document is not None else "",
+            "collection": document.get("collection", "") if document is not None else "",
+        },
         "section": cited.section,
         "page": cited.page,
-        "page_unit": source["page_unit"],
+        "page_unit": found.get("page_unit", "page") if found is not None else "page",
         "quote": cited.quote,
         "start": cited.start,
         "end": cited.end,
@@ -282,20 +281,3 @@ def _describe_cited(cited: Citation, source: PlacePayload) -> CitationPayload:
         "marked_start": cited.marked_start,
         "marked_end": cited.marked_end,
     }
-
-
-def source_of(answer: Answer, cited: Citation) -> PlacePayload:
-    """Return the place of the first source from the cited document, with defaults for an unknown one."""
-    unknown: PlacePayload = {
-        "collection": "",
-        "chunk_id": None,
-        "document": {"id": None, "title": "", "url": "", "collection": "", "media_type": ""},
-        "section": "",
-        "page": None,
-        "page_unit": "page",
-    }
-    found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
-    if found is None:
-        return unknown
-    # Rows of earlier releases lack some fields.
-    return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from importlib import import_module
 from typing import Any
@@ -20,7 +20,7 @@ from chat.conversations import rights
 from chat.conversations.history import find_sources_of_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
-from chat.payload_types import PlacePayload
+from chat.payload_types import PlacePayload, SearchedPayload
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, get_limits, set_limits
@@ -139,7 +139,7 @@ class _Reader:
         payload = _load_searched(answer)
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
-    def may_read(self, sources: Sequence[PlacePayload], *, fresh: bool = False) -> bool:
+    def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
         """Return whether these and all earlier sources may be read."""
         quoted = rights.list_documents(sources)
         self._documents |= quoted
@@ -157,9 +157,9 @@ class _Reader:
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
-def _load_searched(answer: Answer) -> dict[str, Any] | None:
+def _load_searched(answer: Answer) -> SearchedPayload | None:
     run = RUNS.get(answer.pk)
-    events: list[Any] = list(run.events) if run is not None else []
+    events = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
     # The last event contains all sources.
@@ -204,4 +204,4 @@ def _find_user_of_session(session_key: str) -> Any:
 
 
 def _build_withheld() -> StreamedEvent:
-    return streams.build_unstored_event("failed", message=rights.withheld_message(), withheld=True)
+    return streams.build_unstored_event("failed", {"message": rights.withheld_message(), "withheld": True})

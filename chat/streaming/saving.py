@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from chat.conversations import rights
 from chat.conversations.history import store_sources_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
+from chat.payload_types import FailedPayload, SourcePayload
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, text_of
@@ -66,7 +67,7 @@ def save(run: Run) -> StreamedEvent:
         if draft is not None:
             payloads.fill_in_search(answer, draft)
             is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
-            answer.trace = _build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written)
+            answer.trace = to_json(_build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written))
         match outcome:
             case Failed():
                 answer.fail(outcome.message)
@@ -97,7 +98,7 @@ def save(run: Run) -> StreamedEvent:
     return last
 
 
-def build_failure_payload(error: Exception) -> dict[str, object]:
+def build_failure_payload(error: Exception) -> FailedPayload:
     """Return the last event's payload after an error in saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
@@ -119,9 +120,9 @@ def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, object]:
+def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_off: bool) -> AnswerTrace:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
-    trace = AnswerTrace(
+    return AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
         assembly=draft.context.statistics,
         prompt=PromptTrace(draft.left_out, instructed, tuple(draft.calls), draft.instructions_version),
@@ -129,8 +130,6 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cu
         evidence=draft.evidence,
         cut_off=cut_off,
     )
-    stored: dict[str, object] = to_json(trace)
-    return stored
 
 
 def _count(answer: Answer) -> None:

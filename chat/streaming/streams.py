@@ -13,13 +13,13 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import timedelta
-from typing import Any
 
 from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from chat.models import Answer, StreamedEvent
+from chat.payload_types import EventPayload
 from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import DELETED, build_failure_payload
@@ -35,8 +35,8 @@ PING_SECONDS = 10.0
 EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-def build_unstored_event(name: str, **payload: Any) -> StreamedEvent:
-    return StreamedEvent(name=name, payload=payload)
+def build_unstored_event(name: str, payload: EventPayload | None = None) -> StreamedEvent:
+    return StreamedEvent(name=name, payload=payload or {})
 
 
 async def follow(
@@ -55,7 +55,7 @@ async def follow(
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            yield build_unstored_event("failed", **build_failure_payload(error))
+            yield build_unstored_event("failed", build_failure_payload(error))
             return
     if run is not None:
         run.may_return = run.may_return or may_return
@@ -77,7 +77,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 
 async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Return the last event of the answer; cancelling stops the writing."""
-    last = build_unstored_event("failed", message=str(DELETED))
+    last = build_unstored_event("failed", {"message": str(DELETED)})
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
@@ -143,7 +143,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
         try:
             answer, is_alive, events = await in_database(_load_stored_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
-            yield build_unstored_event("failed", message=str(DELETED))
+            yield build_unstored_event("failed", {"message": str(DELETED)})
             return
         if attempt and answer.attempts != attempt:
             yield build_unstored_event("reset")

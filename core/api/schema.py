@@ -22,7 +22,7 @@ _TEXT = {"type": "string"}
 _ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular adds the empty text
 ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
-EVENT: dict[str, Any] = {
+EVENT: dict[str, object] = {
     "type": "object",
     "required": ["data"],
     "properties": {
@@ -54,8 +54,9 @@ _HEADERS = {
 
 
 class SchemaWithProblems(AutoSchema):
-    def get_auth(self) -> list[dict[str, Any]]:
-        auth: list[dict[str, Any]] = super().get_auth()
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """Return the security requirements: names of schemes with their scopes; an empty one allows all."""
+        auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
             isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
             for permission in self.view.get_permissions()
@@ -109,7 +110,7 @@ class SchemaWithProblems(AutoSchema):
         has_body = self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
-    def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
+    def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
         # Client generators cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
@@ -120,5 +121,5 @@ class SchemaWithProblems(AutoSchema):
             schema={"anyOf": [problem, by_field]},
         )
         self.registry.register_on_missing(component)
-        ref: dict[str, Any] = component.ref
+        ref: dict[str, str] = component.ref
         return ref

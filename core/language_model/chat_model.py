@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 from core import deadline
 from core.exceptions import ImproperModel, ModelFailed
@@ -47,7 +46,7 @@ class ChatModel:
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), timeout_seconds, attempts=1)
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
+        self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, object] | None = None
     ) -> str:
         """Return the whole reply. Raises: ModelFailed, with a sentence for the operator."""
         reply = self.reply(messages, MOST_TOKENS, response_format)
@@ -63,7 +62,7 @@ class ChatModel:
         self,
         messages: Sequence[Mapping[str, str]],
         most_tokens: int,
-        response_format: Mapping[str, Any] | None = None,
+        response_format: Mapping[str, object] | None = None,
     ) -> WholeReply:
         """Return the reply however it ended. Raises: ModelFailed if none comes in time."""
         seconds = deadline.seconds_left(self._timeout_seconds)

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import httpx2
 from django.utils.http import parse_http_date_safe
@@ -39,12 +39,29 @@ _NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guide
 _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
 
 
+class StreamOptions(TypedDict):
+    include_usage: bool
+
+
+class Body(TypedDict):
+    """The body of a request; parts that the model refuses are missing."""
+
+    model: str
+    messages: list[Mapping[str, object]]
+    stream: bool
+    temperature: NotRequired[float]
+    # Newer OpenAI models accept only the second name, most other servers only the first.
+    max_tokens: NotRequired[int]
+    max_completion_tokens: NotRequired[int]
+    stream_options: NotRequired[StreamOptions]
+    tools: NotRequired[list[Mapping[str, object]]]
+    response_format: NotRequired[Mapping[str, object]]
+
+
 class Refused(Exception):
     """The status was not 200. ``pause_seconds`` is requested by the server, or None."""
 
-    def __init__(
-        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
-    ) -> None:
+    def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
         super().__init__(
             f"The model server {describe_refusal(response.status_code, received, body, endpoint.api_key.strip())}."
         )
@@ -52,7 +69,7 @@ class Refused(Exception):
         self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
-    def find_blamed(self, body: dict[str, Any]) -> str:
+    def find_blamed(self, body: Body) -> str:
         """Return the part of the request that the server does not accept; empty for other complaints."""
         if _TOO_LONG.search(self._said):
             return ""
@@ -73,7 +90,7 @@ class Refused(Exception):
         return next((name for name in _SUSPECTS if name in sent), "")
 
 
-def _list_parts(body: Mapping[str, Any]) -> set[str]:
+def _list_parts(body: Body) -> set[str]:
     has_system = any(message["role"] == "system" for message in body["messages"])
     return {*body, SYSTEM} if has_system else {*body}
 
@@ -98,11 +115,11 @@ _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    messages: Sequence[Mapping[str, Any]]
+    messages: Sequence[Mapping[str, object]]
     ends_at: float
     answer_tokens: int
-    tools: Sequence[Mapping[str, Any]] = ()
-    response_format: Mapping[str, Any] | None = None
+    tools: Sequence[Mapping[str, object]] = ()
+    response_format: Mapping[str, object] | None = None
     is_streamed: bool = True
 
 
@@ -216,7 +233,7 @@ class CompletionClient:
             await asyncio.sleep(pause_seconds)
             attempt += 1
 
-    def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
+    def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
         """Remember refused parts; a server that accepted functions before refused only this use."""
         known = self.known
         if refusal is not None:
@@ -236,7 +253,7 @@ class CompletionClient:
                 raise _OutOfTime("The model was not done within its time.") from error
             raise ModelFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
 
-    async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+    async def _post(self, body: Body) -> AsyncGenerator[Delta, None]:
         endpoint = self.endpoint
         timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
         async with async_client(endpoint.resolve, timeout=timeout) as client:
@@ -256,28 +273,30 @@ class CompletionClient:
                 said = hide_request(hide_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
-    def _build_body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
-        optional: dict[str, Any] = {
-            "temperature": 0,
-            # Newer OpenAI models accept only the second name, most other servers only the first.
-            "max_tokens": request.answer_tokens,
+    def _build_body(self, request: Request, refused: frozenset[str]) -> Body:
+        body: Body = {
+            "model": self.endpoint.model,
+            "messages": _merge_system(request.messages) if SYSTEM in refused else list(request.messages),
+            "stream": request.is_streamed,
         }
-        if "max_tokens" in refused:
-            optional["max_completion_tokens"] = request.answer_tokens
-        if request.is_streamed:
-            optional["stream_options"] = {"include_usage": True}
-        if request.tools:
-            optional["tools"] = list(request.tools)
-        if request.response_format is not None:
-            optional["response_format"] = request.response_format
-        kept = {name: value for name, value in optional.items() if name not in refused}
-        messages = _merge_system(request.messages) if SYSTEM in refused else list(request.messages)
-        return {"model": self.endpoint.model, "messages": messages, "stream": request.is_streamed, **kept}
+        if "temperature" not in refused:
+            body["temperature"] = 0
+        if "max_tokens" not in refused:
+            body["max_tokens"] = request.answer_tokens
+        elif "max_completion_tokens" not in refused:
+            body["max_completion_tokens"] = request.answer_tokens
+        if request.is_streamed and "stream_options" not in refused:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools and "tools" not in refused:
+            body["tools"] = list(request.tools)
+        if request.response_format is not None and "response_format" not in refused:
+            body["response_format"] = request.response_format
+        return body
 
 
-def _merge_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _merge_system(messages: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     rules = ""
-    merged: list[dict[str, Any]] = []
+    merged: list[Mapping[str, object]] = []
     for message in messages:
         if message["role"] == "system":
             rules += f"{message['content']}\n\n"
@@ -285,7 +304,7 @@ def _merge_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]
             merged.append({**message, "content": f"{rules}{message['content']}"})
             rules = ""
         else:
-            merged.append(dict(message))
+            merged.append(message)
     return merged
 
 

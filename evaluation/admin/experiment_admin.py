@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, TypedDict
 
 from django import forms
 from django.contrib import admin, messages
@@ -19,7 +19,15 @@ from django.utils.translation import gettext_lazy as _
 from core.admin_base import PageAdmin, badge
 from evaluation import experiments
 from evaluation.arms import LEAST_PER_ARM
-from evaluation.experiments import ExperimentRefused, ExperimentVerdict, Report, describe_verdict, format_points, report
+from evaluation.experiments import (
+    ArmOutcome,
+    ExperimentRefused,
+    ExperimentVerdict,
+    Report,
+    describe_verdict,
+    format_points,
+    report,
+)
 from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.gates import objections_to
@@ -71,14 +79,13 @@ class ExperimentAdmin(PageAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         published = profiles.published_version()
-        initial: dict[str, Any] = {"control": published.pk if published else None}
-        return {**initial, **super().get_changeform_initial_data(request)}
+        return {"control": published.pk if published else None, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
         return _redirect_to_page(obj)
 
-    def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, object]:
         is_draft = _is_draft(obj)
         return {
             "started": None if is_draft else started_page(obj),
@@ -123,7 +130,18 @@ def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
     return redirect("admin:evaluation_experiment_change", experiment.pk)
 
 
-def started_page(experiment: Experiment) -> dict[str, Any]:
+class StartedPage(TypedDict):
+    """The context of a started experiment's page. ``arms`` are control and treatment."""
+
+    arms: tuple[ArmOutcome, ArmOutcome]
+    sentence: str
+    rows: list[dict[str, str]]
+    is_decided: bool
+    version: SearchProfileVersion | None
+    least: int
+
+
+def started_page(experiment: Experiment) -> StartedPage:
     summary = report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {

@@ -75,8 +75,9 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         named = request.GET.get("from", "")
         version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
-        given: dict[str, Any] = super().get_changeform_initial_data(request)
-        return given if version is None else {"collection": version.collection_id, "text": version.text}
+        if version is None:
+            return super().get_changeform_initial_data(request)
+        return {"collection": version.collection_id, "text": version.text}
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs["queryset"] = self.open_collections(request)
@@ -90,7 +91,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         return HttpResponseRedirect(self._get_address(obj))
 
-    def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, object]:
         return {
             "version": obj,
             "state": self.state(obj),

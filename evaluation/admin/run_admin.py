@@ -252,7 +252,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return []
 
     def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, object]:
-        run, figures = obj, obj.summary.get("metrics", {})
+        run, means = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
@@ -267,7 +267,11 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "run": run,
             "is_live": not run.is_finished,
             "metrics": [
-                (measure.label, interval_of(run, measure.key), figures.get(measure.key, {}).get("questions", 0))
+                (
+                    measure.label,
+                    interval_of(run, measure.key),
+                    means[measure.key]["questions"] if measure.key in means else 0,
+                )
                 for measure in (MEASURES[run.kind] if run.summary else ())
             ],
             "page": page,

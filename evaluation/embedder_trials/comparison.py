@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaluation.embedder_trials.progress import TrialProgress
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
+from evaluation.payload_types import EmbedderFiguresPayload, SearchFiguresPayload
 from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
 from evaluation.sets.resolution import measured_questions
 from evaluation.statistics import mean_interval
@@ -30,7 +31,7 @@ FEWEST_TO_CHOOSE = 20
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
-def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, object]], float | None]:
+def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[EmbedderFiguresPayload], float | None]:
     """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
 
     For several sets, the last figures have an empty name and cover all. Every second question chooses the weight, the
@@ -109,13 +110,22 @@ def _ask(
     return results
 
 
-def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, object]:
+def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> EmbedderFiguresPayload:
     interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
-    figures: dict[str, object] = {"set": name, "questions": len(after)}
-    for name, results in (("before", before), ("after", after)):
-        figures[name] = {
-            "ndcg": statistics.fmean(each.ndcg for each in results),
-            "first": statistics.fmean(math.isclose(each.reciprocal_rank, 1) for each in results),
-            "milliseconds": statistics.median(each.milliseconds for each in results),
-        }
-    return {**figures, "low": interval.low, "high": interval.high, "difference": interval.mean}
+    return {
+        "set": name,
+        "questions": len(after),
+        "before": _compute_figures(before),
+        "after": _compute_figures(after),
+        "low": interval.low,
+        "high": interval.high,
+        "difference": interval.mean,
+    }
+
+
+def _compute_figures(results: Sequence[QuestionResult]) -> SearchFiguresPayload:
+    return {
+        "ndcg": statistics.fmean(each.ndcg for each in results),
+        "first": statistics.fmean(math.isclose(each.reciprocal_rank, 1) for each in results),
+        "milliseconds": statistics.median(each.milliseconds for each in results),
+    }

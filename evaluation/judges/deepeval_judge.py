@@ -18,7 +18,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chat.answering.checking.citations import remove_markers
@@ -70,7 +70,7 @@ if not get_settings().DEEPEVAL_TELEMETRY_OPT_OUT:
 logger = logging.getLogger(__name__)
 
 THRESHOLD = 0.5
-_METRICS: dict[str, Any] = {
+_METRICS: Mapping[str, Callable[..., Any]] = {
     "faithfulness": FaithfulnessMetric,
     "answer_relevancy": AnswerRelevancyMetric,
     "contextual_relevancy": ContextualRelevancyMetric,

@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.payload_types import EmbedderFiguresPayload
 from retrieval.models import Embedder
 
 
@@ -14,10 +15,7 @@ class EmbedderTrial(EvaluationJob):
     ``options`` becomes ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
     administrator agreed to the switch.
 
-    ``figures`` has an object per evaluation set and, if there are several, one for all. Its keys are ``set``,
-    ``questions``, ``difference`` (mean difference of nDCG), ``low`` and ``high`` (its interval), ``before`` and
-    ``after``, which have ``ndcg``, ``first`` (share of questions whose first passage is right) and ``milliseconds``
-    (median of a search).
+    ``figures`` has an object per evaluation set and, if there are several, one for all.
     """
 
     class Status(models.TextChoices):
@@ -47,7 +45,9 @@ class EmbedderTrial(EvaluationJob):
     with_switch = models.BooleanField(default=False)
     vector_weight = models.FloatField(null=True)
     not_fitted = models.TextField(blank=True)
-    figures: models.JSONField[list[dict[str, object]]] = models.JSONField(default=list)
+    figures: models.JSONField[list[EmbedderFiguresPayload], list[EmbedderFiguresPayload]] = models.JSONField(
+        default=list
+    )
 
     class Meta:
         ordering = ["-pk"]

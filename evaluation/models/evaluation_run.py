@@ -8,6 +8,13 @@ from chat.models import CollectionInstructions
 from core.users import build_user_key
 from evaluation.models.base import EvaluationJob, running_is_leased
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
+from evaluation.payload_types import (
+    ExpectedPassagePayload,
+    MeasuredCitationPayload,
+    MetricJudgementPayload,
+    SummaryPayload,
+    UnmetPayload,
+)
 from retrieval.models import Draft, SearchProfileVersion
 
 
@@ -51,7 +58,7 @@ class EvaluationRun(EvaluationJob):
     asked = models.PositiveIntegerField(_("questions asked"), default=0)
     total = models.PositiveIntegerField(_("questions"), default=0)
     unresolved = models.PositiveIntegerField(_("expected passages that are gone"), default=0)
-    summary = models.JSONField(_("results"), default=dict, blank=True)
+    summary: models.JSONField[SummaryPayload, SummaryPayload] = models.JSONField(_("results"), default=dict, blank=True)
     fingerprint = models.CharField(max_length=64, blank=True, editable=False)
     conditions = models.JSONField(_("conditions"), default=dict, blank=True)
     corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
@@ -84,11 +91,7 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question of a search run. ``text`` remains if ``question`` is deleted.
-
-    ``expected`` has an object per expected passage: source, quote, grade, rank (None: not found) and whether it still
-    exists.
-    """
+    """The result of one question of a search run. ``text`` remains if ``question`` is deleted."""
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
     question = models.ForeignKey(
@@ -99,7 +102,9 @@ class QuestionResult(models.Model):
     hit = models.FloatField("hit@10")
     recall = models.FloatField("recall@50")
     reciprocal_rank = models.FloatField("MRR@10")
-    expected: models.JSONField[list[dict[str, object]]] = models.JSONField(_("expected passages"), default=list)
+    expected: models.JSONField[list[ExpectedPassagePayload], list[ExpectedPassagePayload]] = models.JSONField(
+        _("expected passages"), default=list
+    )
     milliseconds = models.FloatField(_("milliseconds"))
 
     class Meta:
@@ -116,10 +121,8 @@ class AnswerResult(models.Model):
     """The answer to one question of an answers run. ``text`` remains if ``question`` is deleted.
 
     Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
-    answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``citations`` has objects
-    with marker, source, title, section and quote. ``unmet`` has the applicable keys ``missing``, ``forbidden`` and
-    ``too_long`` (characters). ``judged`` maps a metric to a score with its reason, or to an error; ``judge_error`` says
-    why the judge did not finish.
+    answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``judged`` has an object
+    per metric; ``judge_error`` says why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -131,13 +134,15 @@ class AnswerResult(models.Model):
     expects_refusal = models.BooleanField(_("no answer expected"), default=False)
     answer = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("refused"))
-    citations: models.JSONField[list[dict[str, object]]] = models.JSONField(_("citations"), default=list)
+    citations: models.JSONField[list[MeasuredCitationPayload], list[MeasuredCitationPayload]] = models.JSONField(
+        _("citations"), default=list
+    )
     generator = models.CharField(_("answered by"), max_length=200, blank=True)
     is_fallback = models.BooleanField(default=False)
     notice = models.TextField(_("notice"), blank=True)
     agreement = models.FloatField(_("agreement"), null=True)
     expectations = models.FloatField(_("expectations met"), null=True)
-    unmet: models.JSONField[dict[str, object]] = models.JSONField(_("expectations not met"), default=dict)
+    unmet: models.JSONField[UnmetPayload, UnmetPayload] = models.JSONField(_("expectations not met"), default=dict)
     groundedness = models.FloatField(_("groundedness"), null=True)
     refusal = models.FloatField(_("refusal"))
     first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
@@ -146,7 +151,9 @@ class AnswerResult(models.Model):
     completion_tokens = models.PositiveIntegerField(_("completion tokens"), default=0)
     cost = models.FloatField(_("cost"), null=True)
     judge = models.CharField(_("judged by"), max_length=200, blank=True)
-    judged: models.JSONField[dict[str, dict[str, object]]] = models.JSONField(_("judged"), default=dict)
+    judged: models.JSONField[dict[str, MetricJudgementPayload], dict[str, MetricJudgementPayload]] = models.JSONField(
+        _("judged"), default=dict
+    )
     judge_error = models.TextField(_("error of the judge"), blank=True)
 
     class Meta:

@@ -20,6 +20,7 @@ from evaluation.expectations import MOST_POINTS, grade
 from evaluation.judgements import JobMeter
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
+from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
 from evaluation.runs import agreement
 from evaluation.runs.results import measure_of
 from evaluation.sets.resolution import resolve
@@ -265,15 +266,17 @@ class AnswerMeasurement:
             beside=beside,
         )
         result.expectations = graded.points / MOST_POINTS
-        unmet = {
-            "missing": list(graded.missing),
-            "forbidden": list(graded.forbidden),
-            "too_long": graded.length - expected.longest if expected.longest and graded.is_too_long else 0,
-        }
-        result.unmet = {name: what for name, what in unmet.items() if what}
+        unmet: UnmetPayload = {}
+        if graded.missing:
+            unmet["missing"] = list(graded.missing)
+        if graded.forbidden:
+            unmet["forbidden"] = list(graded.forbidden)
+        if expected.longest and graded.is_too_long:
+            unmet["too_long"] = graded.length - expected.longest
+        result.unmet = unmet
 
 
-def _describe_citation(citation: VerifiedCitation) -> dict[str, object]:
+def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
     passage = citation.passage
     return {
         "marker": citation.marker,
@@ -322,7 +325,7 @@ class ModelJudge:
                 self._given_up = str(error)
 
 
-def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
+def _judge(judge: Judge, metric: str, case: Case) -> MetricJudgementPayload:
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

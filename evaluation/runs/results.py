@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
@@ -11,6 +11,15 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import AnswerResult, EvaluationRun, QuestionResult, RunKind
+from evaluation.payload_types import (
+    AnswerFiguresPayload,
+    JudgedMetricPayload,
+    JudgedPayload,
+    MeanPayload,
+    MetricJudgementPayload,
+    PercentilesPayload,
+    SummaryPayload,
+)
 from evaluation.statistics import Interval, is_loss, mean_interval, percentiles
 
 if TYPE_CHECKING:
@@ -113,7 +122,7 @@ class RunComparison:
         return self.differences.get(self.metric)
 
 
-def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
+def summarise(kind: str, results: Sequence[Any]) -> SummaryPayload:
     """Return means with intervals, and the milliseconds of a question, as JSON.
 
     A mean covers the ``questions`` with a value; a metric without values is absent. Raises: ValueError without results.
@@ -121,20 +130,20 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
     return {
         "questions": len(results),
         "metrics": {
-            measure.key: _as_json(values)
+            measure.key: _describe_mean(values)
             for measure in MEASURES[kind]
             if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
-        "latency_ms": asdict(percentiles([result.milliseconds for result in results])),
+        "latency_ms": _describe_percentiles([result.milliseconds for result in results]),
         **(_summarise_answers(results) if kind == RunKind.ANSWERS else {}),
     }
 
 
-def _summarise_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    figures: dict[str, Any] = {}
+def _summarise_answers(results: Sequence[AnswerResult]) -> AnswerFiguresPayload:
+    figures: AnswerFiguresPayload = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
-        figures["first_token_ms"] = asdict(percentiles(waits))
+        figures["first_token_ms"] = _describe_percentiles(waits)
     if any(one.prompt_tokens for one in results):
         costs = [one.cost for one in results if one.cost is not None]
         figures["usage"] = {
@@ -147,9 +156,9 @@ def _summarise_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     return figures
 
 
-def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
+def _read_judged(results: Sequence[AnswerResult]) -> JudgedPayload:
     """Return for each metric of the judge the mean, the number of scores, and the number of errors."""
-    by_metric: dict[str, list[dict[str, Any]]] = {}
+    by_metric: dict[str, list[MetricJudgementPayload]] = {}
     for result in results:
         for metric, judged in result.judged.items():
             by_metric.setdefault(metric, []).append(judged)
@@ -157,10 +166,14 @@ def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
     return {
         "judges": sorted({one.judge for one in results if one.judge}),
         "metrics": {
-            metric: {**(_as_json(scores[metric]) if scores[metric] else {}), "errors": len(found) - len(scores[metric])}
+            metric: _describe_scores(scores[metric], len(found) - len(scores[metric]))
             for metric, found in by_metric.items()
         },
     }
+
+
+def _describe_scores(scores: Sequence[float], errors: int) -> JudgedMetricPayload:
+    return {**_describe_mean(scores), "errors": errors} if scores else {"errors": errors}
 
 
 def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
@@ -245,5 +258,11 @@ def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     return caveats
 
 
-def _as_json(values: Sequence[float]) -> dict[str, float]:
-    return {**asdict(mean_interval(values)), "questions": len(values)}
+def _describe_mean(values: Sequence[float]) -> MeanPayload:
+    found = mean_interval(values)
+    return {"mean": found.mean, "low": found.low, "high": found.high, "questions": len(values)}
+
+
+def _describe_percentiles(milliseconds: Sequence[float]) -> PercentilesPayload:
+    found = percentiles(milliseconds)
+    return {"p50": found.p50, "p95": found.p95}

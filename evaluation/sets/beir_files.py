@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, clean_lines
@@ -84,7 +83,7 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
             yield f"{name}, line {number}", line.rstrip("\r")
 
 
-def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
+def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
     for where, line in lines:
         try:
             row = json.loads(line)
@@ -95,7 +94,7 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, row
 
 
-def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Yield each JSON object of the file, with its place and its unique "_id"."""
     seen: set[str] = set()
     for where, row in objects_of(lines):
@@ -147,7 +146,7 @@ def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
         yield ImportedQuestion(identifier, " ".join(storable(text).split()), answer, expected)
 
 
-def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> Expectations:
+def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -> Expectations:
     """Return the expectations of a JSON object: "must" and "must_not", lists of strings, and "max_chars".
 
     Raises: UnreadableTestSet.
@@ -159,10 +158,11 @@ def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> E
             raise UnreadableTestSet(f'{where}: "{name}" is not a list of strings.')
         lists[name] = tuple(clean_lines([storable(line) for line in lines]))
     longest = row.get("max_chars")
-    is_length = isinstance(longest, int) and not isinstance(longest, bool) and 0 < longest <= LONGEST_ANSWER
-    if longest is not None and not is_length:
+    if longest is None:
+        return Expectations(lists["must"], lists["must_not"], refusal=refusal)
+    if not isinstance(longest, int) or isinstance(longest, bool) or not 0 < longest <= LONGEST_ANSWER:
         raise UnreadableTestSet(f'{where}: "max_chars" is not a whole number from 1 to {LONGEST_ANSWER}.')
-    return Expectations(**lists, longest=longest, refusal=refusal)
+    return Expectations(lists["must"], lists["must_not"], longest, refusal)
 
 
 def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:

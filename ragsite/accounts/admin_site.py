@@ -169,7 +169,7 @@ class AccountsAdminSite(AdminSite):
             if name in models:
                 models[name]["explanation"] = explanation
         daily = [models.pop(name) for name in DAILY if name in models]
-        groups = [("daily", _t("Every day"), daily)]
+        groups: list[tuple[str, str, list[Any]]] = [("daily", _t("Every day"), daily)]
         for label, (name, wanted) in EXPERT.items():
             groups.append((label, str(name), [models.pop(each) for each in wanted if each in models]))
         groups[-1][2].extend(models.values())

@@ -20,7 +20,7 @@ from chat.conversations.rights import find_withheld, withheld_message
 from chat.models import Answer, Conversation, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
-from ragsite.operations.audit_log import as_json, person_of, record
+from ragsite.operations.audit_log import EntryPayload, as_json, person_of, record
 
 
 def export_person(user: User, name: str) -> JsonResponse:
@@ -63,7 +63,7 @@ def person_as_json(user: User) -> dict[str, object]:
     }
 
 
-def _describe_entry(entry: AuditEntry, user: User) -> dict[str, object]:
+def _describe_entry(entry: AuditEntry, user: User) -> EntryPayload:
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}

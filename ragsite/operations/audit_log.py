@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
@@ -48,7 +48,46 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
     )
 
 
-def _describe_origin() -> dict[str, Any]:
+class OriginFields(TypedDict):
+    """The fields of an entry that follow from the request."""
+
+    actor: NotRequired[AuditPerson | None]
+    key: NotRequired[str]
+    via: AuditEntry.Via
+    address: NotRequired[str]
+
+
+class PersonPayload(TypedDict):
+    """A person; ``user_id`` is None after the erasure."""
+
+    user_id: int | None
+    name: str
+
+
+class ObjectPayload(TypedDict):
+    """The changed object. ``type`` is its model, ``person`` the account or the owner."""
+
+    type: str
+    id: str
+    label: str
+    person: PersonPayload | None
+
+
+class EntryPayload(TypedDict):
+    """An entry of the exported log. ``at`` is an ISO time."""
+
+    id: int
+    at: str
+    action: str
+    actor: PersonPayload | None
+    key: str | None
+    via: str
+    address: str | None
+    object: ObjectPayload
+    details: dict[str, object]
+
+
+def _describe_origin() -> OriginFields:
     """Return the fields actor, key, via and address. API views authenticate late, so they are read now."""
     context = logs.current()
     request = context.request
@@ -120,7 +159,7 @@ def _signed_out(user: User, **_: Any) -> None:
 
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
-def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
+def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
     # The typed name is stored only if an account has it: people type passwords into that field.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
@@ -129,18 +168,18 @@ def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
 
 
 @receiver(happened, dispatch_uid="audit.happened")
-def _happened(action: str, subject: Model | None, details: dict[str, Any], **_: Any) -> None:
+def _happened(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
     if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record(action, subject, **details)
 
 
 def _has_happened_lately(action: str, subject: Model | None) -> bool:
-    origin = {"actor": None, "address": ""} | _describe_origin()
+    origin = _describe_origin()
     return AuditEntry.objects.filter(
         action=action,
-        actor=origin["actor"],
+        actor=origin.get("actor"),
         object_id=_get_id(subject),
-        address=origin["address"],
+        address=origin.get("address", ""),
         at__gt=timezone.now() - AGAIN_AFTER[action],
     ).exists()
 
@@ -174,7 +213,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
         yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"
 
 
-def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
+def as_json(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
     """Convert the entry. Details may name collections, so they are omitted with the label."""
     return {
         "id": entry.pk,
@@ -194,5 +233,5 @@ def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
     }
 
 
-def _describe_person(person: Any) -> dict[str, Any] | None:
+def _describe_person(person: AuditPerson | None) -> PersonPayload | None:
     return None if person is None else {"user_id": person.user_id, "name": person.name}

@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -103,13 +103,24 @@ def kept_secret_key(data_dir: Path) -> str:
     return path.read_text()
 
 
-def database_parameters(url: str) -> dict[str, Any]:
+class DatabaseParameters(TypedDict):
+    """Parameters of Django's connection. ``OPTIONS`` are the others of the address."""
+
+    NAME: str
+    USER: str
+    PASSWORD: str
+    HOST: str
+    PORT: str
+    OPTIONS: dict[str, str | int]
+
+
+def database_parameters(url: str) -> DatabaseParameters:
     parts = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     return {
-        "NAME": parts.pop("dbname", "ragsite"),
-        "USER": parts.pop("user", ""),
-        "PASSWORD": parts.pop("password", ""),
-        "HOST": parts.pop("host", ""),
+        "NAME": str(parts.pop("dbname", "ragsite")),
+        "USER": str(parts.pop("user", "")),
+        "PASSWORD": str(parts.pop("password", "")),
+        "HOST": str(parts.pop("host", "")),
         "PORT": str(parts.pop("port", "")),
         "OPTIONS": parts,
     }

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from core.backend_setting import BackendSetting
 from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
 
-def _make_backend(path: str, **options: Any) -> dict[str, Any]:
+def _make_backend(path: str, **options: object) -> BackendSetting:
     return {"BACKEND": path, "OPTIONS": options}
 
 
@@ -68,7 +68,7 @@ OPENAI_PROMPT_TOKENS = env.number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL els
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
-QUERY_REFORMULATOR: dict[str, Any] = {}
+QUERY_REFORMULATOR: BackendSetting = {}
 # A local model writes one text at a time, and would be late.
 if HAS_MODEL and not LOCAL_MODEL:
     QUERY_REFORMULATOR = _make_backend(
@@ -78,12 +78,12 @@ if HAS_MODEL and not LOCAL_MODEL:
         timeout_seconds=4.0,
     )
 # Each passage of every document costs a call.
-QUESTION_GENERATOR: dict[str, Any] | None = None
+QUESTION_GENERATOR: BackendSetting | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
 # Profiles choose a reranker by its name; unused ones are not loaded.
-RERANKERS: dict[str, dict[str, Any]] = {}
+RERANKERS: dict[str, BackendSetting] = {}
 RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
     RERANKERS["cross_encoder"] = _make_backend(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
@@ -15,7 +15,7 @@ DATABASE_URL = env.text("DATABASE_URL")
 EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
 database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 
-DATABASES: dict[str, dict[str, Any]] = {
+DATABASES: dict[str, dict[str, object]] = {
     "default": {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
@@ -25,7 +25,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 
-CACHES: dict[str, dict[str, Any]] = {
+CACHES: dict[str, dict[str, str | dict[str, int]]] = {
     # All processes share it: allauth counts its limits here.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -40,7 +40,7 @@ CACHES: dict[str, dict[str, Any]] = {
 # pgmq ignores the host in the URL: the queue is in the site's database.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
-CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
     # Longer than any task may run, or the broker would give it to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
@@ -83,7 +83,17 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "in
 CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
 # The file's time shows when the schedule was last read.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+
+
+class ScheduledTask(TypedDict):
+    """A task that the scheduler sends, every so many seconds or at a time of day."""
+
+    task: str
+    schedule: float | crontab
+    options: NotRequired[dict[str, float]]
+
+
+CELERY_BEAT_SCHEDULE: dict[str, ScheduledTask] = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
     "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},

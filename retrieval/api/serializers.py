@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.db import models
@@ -215,6 +215,14 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
     trace = serializers.DictField(required=False)
 
 
+class LeftOutPayload(TypedDict):
+    """Parts of a file that were left out; ``names`` are the first."""
+
+    kind: str
+    count: int
+    names: list[str]
+
+
 class LeftOutSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=list(KINDS))
     count = serializers.IntegerField()
@@ -260,7 +268,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
         read_only_fields = fields
 
     @extend_schema_field(LeftOutSerializer(many=True))
-    def get_left_out(self, document: Document) -> list[dict[str, Any]]:
+    def get_left_out(self, document: Document) -> list[LeftOutPayload]:
         return [{"kind": kind, "count": count, "names": names} for kind, names, count in document.left_out]
 
 

@@ -7,7 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -111,9 +111,13 @@ def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
+# SQL parameters by name; most lists have an item per passage.
+Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[bool] | list[int | None]]
+
+
 def analysed_fields(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
-) -> dict[str, Any]:
+) -> Parameters:
     """Return the SQL parameters of ``VECTORS`` and the weights for (ordinal, headings, questions, content) rows."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
@@ -151,7 +155,8 @@ def insert_chunks(
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
-    parameters = analysed_fields(document, _text_fields(added), configuration) | {
+    parameters: Parameters = {
+        **analysed_fields(document, _text_fields(added), configuration),
         "document": document.pk,
         "collection": document.collection_id,
         "reference_length": reference_length,

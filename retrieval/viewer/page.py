@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
@@ -40,7 +40,58 @@ _LEAST_ROWS = 20
 _WRAPPED = (View.PROSE, View.PRINTED)
 
 
-def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
+class RecognitionContext(TypedDict, total=False):
+    """A sentence on OCR: a ``warning`` for a doubtful page, ``recognised`` for a certain one."""
+
+    warning: str
+    recognised: str
+
+
+class PrintedContext(RecognitionContext):
+    """A page as printed, from 1. ``problem`` is shown instead of its picture at ``src``."""
+
+    number: int
+    count: int
+    is_open: bool
+    previous: str
+    next: str
+    problem: NotRequired[str]
+    layout: NotRequired[pdf_pages.PageLayout]
+    src: NotRequired[str]
+    note: NotRequired[str]
+
+
+class MarkdownContext(TypedDict):
+    """A document with two views. Without ``parts`` its text is shown, and ``not_rendered`` may say why."""
+
+    rendered_href: str
+    text_href: str
+    not_rendered: NotRequired[str]
+    parts: NotRequired[list[str]]
+    look: NotRequired[str]
+
+
+class ViewerContext(TypedDict):
+    """The context of the page. ``look`` are CSS classes, ``parts`` is HTML; a passage adds ``above`` and its place."""
+
+    has_text: bool
+    marked: tuple[int, int] | None
+    is_code: bool
+    is_slides: bool
+    is_tabular: bool
+    outline: list[Heading]
+    look: str
+    above: NotRequired[list[Heading]]
+    page: NotRequired[int | None]
+    first_line: NotRequired[int | None]
+    printed: NotRequired[PrintedContext]
+    rendered_href: NotRequired[str]
+    text_href: NotRequired[str]
+    not_rendered: NotRequired[str]
+    parts: NotRequired[Sequence[str]]
+
+
+def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> ViewerContext:
     """Return the context of the viewer's page for the served text; ``parts`` is its HTML.
 
     ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text;
@@ -50,7 +101,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
     view = get_view(document.media_type)
     sections = [Heading(start, level, title) for start, level, title in served.sections]
-    context: dict[str, Any] = {
+    context: ViewerContext = {
         "has_text": True,
         "marked": passage,
         "is_code": view is View.CODE,
@@ -60,15 +111,14 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         "look": "is-tabular" if view in (View.RECORDS, View.TABLES) else "",
     }
     if passage:
-        context |= {
-            "above": sections_above(sections, passage[0]),
-            "page": plain_text.page_number(served.pages, passage[0]),
-            "first_line": text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None,
-        }
+        context["above"] = sections_above(sections, passage[0])
+        context["page"] = plain_text.page_number(served.pages, passage[0])
+        context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None
     if view is View.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
     if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
-        context |= _build_markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
+        wants_text = query.get("view") == "text"
+        context = {**context, **_build_markdown_context(document, served, passage, view, wants_text=wants_text)}
     if "parts" not in context:
         writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
         if view is View.CODE:
@@ -119,10 +169,10 @@ def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
 
 def _build_markdown_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
-) -> dict[str, Any]:
+) -> MarkdownContext:
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
-    context: dict[str, Any] = {
+    context: MarkdownContext = {
         "rendered_href": _build_query(passage) + jump,
         "text_href": _build_query(passage, view="text") + jump,
     }
@@ -246,12 +296,12 @@ def _read_number(words: str | None) -> int | None:
 
 def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
-) -> dict[str, Any]:
+) -> PrintedContext:
     pages = {number: (start, end) for number, start, end in served.pages}
     number = plain_text.page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
     number = (asked if asked in pages else number) or next(iter(pages))
-    printed: dict[str, Any] = {
+    printed: PrintedContext = {
         "number": number,
         "count": len(pages),
         "is_open": bool(passage or wanted),
@@ -277,7 +327,8 @@ def _build_printed_context(
     if is_lost:
         logger.info("passage not found on its page", extra={"document": document.pk, "page": number})
     address = reverse("retrieval:page_picture", args=[document.pk, number])
-    return printed | {
+    return {
+        **printed,
         **_describe_recognition(served, number),
         "layout": layout,
         "src": f"{address}?version={served.content_hash[:12]}",
@@ -301,7 +352,7 @@ def _measure(document: Document, served: DocumentText, number: int, words: str, 
     return replace(layout, boxes=tuple(boxes))
 
 
-def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
+def _describe_recognition(served: DocumentText, number: int) -> RecognitionContext:
     confidences = dict(served.recognised)
     if number not in confidences:
         return {}

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from core.recent import Recent, write_whole
 from core.slots import Slots
@@ -56,6 +56,14 @@ class PageLayout:
     boxes: tuple[Box, ...] = ()
 
 
+class DrawingArguments(TypedDict):
+    """The arguments of a drawing function. ``words`` are the text to measure, at about ``expected`` letters."""
+
+    number: int
+    words: NotRequired[str]
+    expected: NotRequired[int]
+
+
 _layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
 _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
 # Slots are created before the web server forks, so that all processes share them.
@@ -73,7 +81,11 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
     # The text may be too long to send.
-    arguments = {"number": number, "words": words[:_LONGEST_WORDS], "expected": sum(map(str.isalnum, before))}
+    arguments: DrawingArguments = {
+        "number": number,
+        "words": words[:_LONGEST_WORDS],
+        "expected": sum(map(str.isalnum, before)),
+    }
     value, _ = _run_in_sandbox("measure", source, arguments, content_hash)
     try:
         boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
@@ -118,7 +130,7 @@ def _keep_picture(kept: Path, data: bytes) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], content_hash: str) -> tuple[Any, bytes]:
+def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, content_hash: str) -> tuple[Any, bytes]:
     """Run a drawing function in the sandbox. Raises: PageNotDrawn, PageBusy."""
     number = arguments["number"]
     _check_failures(content_hash, number)

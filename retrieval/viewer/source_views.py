@@ -130,10 +130,13 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context["members"] = list(readable.filter(parent=found).order_by("source"))
     context["parent"] = readable.filter(members=found).first()
     served = DocumentText.objects.filter(document=found).first()
+    parts: Sequence[str] = ()
     if served is not None:
-        context |= page_context(found, served, request.GET)
+        shown = page_context(found, served, request.GET)
+        context.update(shown)
+        parts = shown["parts"]
     if "sheet" in request.GET:
-        near = cut_around_passage(context.get("parts", []))
+        near = cut_around_passage(parts)
         return render(request, "retrieval/_sheet.html", {**context, "near": near})
     return render(request, "retrieval/document.html", context)
 

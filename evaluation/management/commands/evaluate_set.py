@@ -91,7 +91,8 @@ class Command(PreparedCommand):
         for measure in MEASURES[run.kind]:
             found = interval_of(run, measure.key)
             shown = "-" if found is None else str(found)
-            asked = run.summary["metrics"].get(measure.key, {}).get("questions", 0)
+            mean = run.summary["metrics"].get(measure.key)
+            asked = mean["questions"] if mean else 0
             self.stdout.write(f"  {measure.label!s:<30} {shown:<22} of {asked}")
         latency = run.summary["latency_ms"]
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")

@@ -27,7 +27,7 @@ from typing import Any
 
 from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
 from retrieval.documents.sandbox.confinement import missing_guards, without_guards
-from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
+from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobEnd, SandboxJob
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ def state() -> SandboxState:
 def run(
     target: str,
     source: Source,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, object],
     limits: JobLimits,
     *,
     preload: Sequence[str] = (),
@@ -195,8 +195,14 @@ def run(
     OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if a guard
     is missing that :func:`require_guards` demands).
     """
-    job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
-    message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
+    job: SandboxJob = {
+        "target": target,
+        "arguments": dict(arguments),
+        "limits": asdict(limits),
+        "preload": list(preload),
+        "requires_guards": _template.requires_guards,
+    }
+    message = json.dumps(job).encode()
     if len(message) > LARGEST_MESSAGE:
         raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
     with _open(source) as data:
@@ -243,7 +249,7 @@ def _open(source: Source) -> Iterator[int]:
         yield file.fileno()
 
 
-def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
+def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}
@@ -267,7 +273,7 @@ def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWan
                     poll.unregister(descriptor)
                     unfinished.discard(descriptor)
     try:
-        ended = json.loads(pieces[status].getvalue())
+        ended: JobEnd = json.loads(pieces[status].getvalue())
     except ValueError:
         raise SandboxUnavailable("The process that reads files ended.") from None
     if "unavailable" in ended:
@@ -279,7 +285,7 @@ def _make_time_error(limits: JobLimits) -> LimitExceeded:
     return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
 
 
-def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any, bytes]:
+def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]:
     code = ended["code"]
     memory = LimitExceeded("memory", f"needed more than {limits.memory_mib:,} MiB of memory")
     if frame == OUT_OF_MEMORY:

@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import sys
-from typing import Any
+from typing import Any, TypedDict
 
 from retrieval.documents.sandbox.confinement import JobLimits, confine, without_guards
 
@@ -24,6 +24,34 @@ LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
 """A frame with an empty head, which no result has."""
 _DATA, _RESULT = 3, 4
+
+
+class SandboxJob(TypedDict):
+    """A job as it is sent: ``target`` is "package.module:function", ``limits`` are the fields of JobLimits."""
+
+    target: str
+    arguments: dict[str, object]
+    limits: dict[str, Any]
+    preload: list[str]
+    requires_guards: bool
+
+
+class JobEnd(TypedDict, total=False):
+    """The exit code and processor time of a job, or the reason why no process was started."""
+
+    code: int
+    seconds: float
+    unavailable: str
+
+
+class ResultHead(TypedDict, total=False):
+    """The result of a job without its bytes: a value, an exception, or the refusal to run without guards."""
+
+    value: object
+    error: str
+    message: str
+    refused: bool
+    guards: list[str]
 
 
 def main(descriptor: int) -> None:
@@ -72,7 +100,7 @@ class _JobServer:
         if not message:
             return False
         data, result, status = descriptors
-        job = json.loads(message)
+        job: SandboxJob = json.loads(message)
         for name in (*job["preload"], job["target"].partition(":")[0]):
             # The job imports the module again and reports the error.
             with contextlib.suppress(ImportError):
@@ -106,7 +134,7 @@ class _JobServer:
                     _tell(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
-def _tell(descriptor: int, status: dict[str, Any]) -> None:
+def _tell(descriptor: int, status: JobEnd) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, json.dumps(status).encode())
     os.close(descriptor)
@@ -115,7 +143,7 @@ def _tell(descriptor: int, status: dict[str, Any]) -> None:
 # In the process of the job
 
 
-def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
+def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -151,21 +179,25 @@ def _keep_only(data: int, result: int) -> None:
     os.closerange(_RESULT + 1, 2**31 - 1)
 
 
-def _call(job: dict[str, Any], guards: list[str]) -> tuple[bytes, bytes]:
+def _call(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and without_guards(guards):
-        return json.dumps({"refused": True, "guards": guards}).encode(), body
+        return _encode({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:
             value, body = function(file, **job["arguments"])
-        head: dict[str, Any] = {"value": value, "guards": guards}
+        head: ResultHead = {"value": value, "guards": guards}
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
         head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
-    return json.dumps(head).encode(), body
+    return _encode(head), body
+
+
+def _encode(head: ResultHead) -> bytes:
+    return json.dumps(head).encode()
 
 
 def _write(part: bytes) -> None:

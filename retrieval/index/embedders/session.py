@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from retrieval.exceptions import EmbeddingFailed
 
@@ -90,7 +91,7 @@ def text_inputs(session: Any) -> dict[str, Integer]:
     return {name: of for name, of in inputs.items() if of is not None}
 
 
-def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]:
+def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.NDArray[np.integer[Any]]]:
     """Return a model's inputs for one text or pair: arrays of shape (1, tokens)."""
     known = {
         "input_ids": encoding.ids,

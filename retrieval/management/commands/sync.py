@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from django.core.management.base import CommandError
 from django.db.models import Q
@@ -11,7 +11,32 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Source, SourceRun
 from retrieval.sources.sync_runs import RunRefused, finish_in_process, request_run
 
-NUMBERS = ("added", "changed", "unchanged", "removed", "failed", "kept_back")
+Counted = Literal["added", "changed", "unchanged", "removed", "failed"]
+NUMBERS: tuple[Counted, ...] = ("added", "changed", "unchanged", "removed", "failed")
+
+
+class RunDetails(TypedDict, total=False):
+    """Pairs of a document and the reason."""
+
+    failures: list[list[str]]
+    left_out: list[list[str]]
+
+
+class SyncResult(TypedDict):
+    """A source with its run's counts; a refused run has none."""
+
+    source: int
+    name: str
+    status: str
+    added: NotRequired[int]
+    changed: NotRequired[int]
+    unchanged: NotRequired[int]
+    removed: NotRequired[int]
+    failed: NotRequired[int]
+    kept_back: NotRequired[int]
+    seconds: NotRequired[float]
+    error: str
+    details: RunDetails
 
 
 class Command(PreparedCommand):
@@ -36,14 +61,15 @@ class Command(PreparedCommand):
         if any(result["status"] != SourceRun.Status.DONE for result in results):
             raise SystemExit(1)
 
-    def _report(self, source: Source, result: dict[str, Any]) -> None:
-        numbers = ", ".join(f"{result.get(name, 0)} {name}" for name in NUMBERS if name != "kept_back")
+    def _report(self, source: Source, result: SyncResult) -> None:
+        numbers = ", ".join(f"{result.get(name, 0)} {name}" for name in NUMBERS)
         self.stdout.write(f"{source} ({source.collection.slug}): {result['status']}, {numbers}.")
         if result["error"]:
             self.stderr.write(f"{source}: {result['error']}")
-        for kind in ("failures", "left_out"):
-            for name, why in result["details"].get(kind, []):
-                self.stderr.write(f"{source}: {'left out: ' if kind == 'left_out' else ''}{name}: {why}")
+        for name, why in result["details"].get("failures", []):
+            self.stderr.write(f"{source}: {name}: {why}")
+        for name, why in result["details"].get("left_out", []):
+            self.stderr.write(f"{source}: left out: {name}: {why}")
         if result.get("kept_back"):
             self.stderr.write(
                 f"{source}: {result['kept_back']} documents are gone, and wait for consent to be removed."
@@ -63,14 +89,22 @@ def _choose(names: list[str]) -> list[Source]:
     return chosen
 
 
-def _run(source: Source, *, is_preview: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {"source": source.pk, "name": source.name}
+def _run(source: Source, *, is_preview: bool) -> SyncResult:
     try:
         run = finish_in_process(request_run(source, is_preview=is_preview, enqueue=False))
     except RunRefused as error:
-        return {**result, "status": "busy", "error": str(error), "details": {}}
-    numbers = {name: getattr(run, name) for name in NUMBERS}
+        return {"source": source.pk, "name": source.name, "status": "busy", "error": str(error), "details": {}}
     return {
-        **result, "status": run.status, **numbers, "seconds": round(run.seconds, 2), "error": run.error,
+        "source": source.pk,
+        "name": source.name,
+        "status": run.status,
+        "added": run.added,
+        "changed": run.changed,
+        "unchanged": run.unchanged,
+        "removed": run.removed,
+        "failed": run.failed,
+        "kept_back": run.kept_back,
+        "seconds": round(run.seconds, 2),
+        "error": run.error,
         "details": run.details,
-    }  # fmt: skip
+    }

@@ -63,7 +63,7 @@ async def test_the_first_event_of_a_question_and_its_headers_name_the_answer(han
 async def test_a_question_that_fails_or_waits_names_its_answer_first(monkeypatch):
     async def told(answer_id, *_args, **_options):
         for name, payload in (("queued", {"place": 1}), ("queued", {"place": 0}), ("failed", {"message": "No."})):
-            yield streams.build_unstored_event(name, **payload)
+            yield streams.build_unstored_event(name, payload)
 
     for wanted in ("failed", "queued"):
         if wanted == "queued":

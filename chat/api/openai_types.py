@@ -1,0 +1,141 @@
+"""Types of the bodies of OpenAI's protocol."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from chat.payload_types import AnswerPayload, ChoicePayload, CitationPayload, SourcePayload
+
+
+class ErrorFields(TypedDict):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(TypedDict):
+    error: ErrorFields
+
+
+class ModelBody(TypedDict):
+    """A model. ``name`` is outside the protocol."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    name: str
+
+
+class ModelListBody(TypedDict):
+    object: Literal["list"]
+    data: list[ModelBody]
+
+
+class EmbeddingBody(TypedDict):
+    """A vector, as numbers or in base64."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(TypedDict):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingListBody(TypedDict):
+    object: Literal["list"]
+    data: list[EmbeddingBody]
+    model: str
+    usage: EmbeddingUsage
+
+
+class UrlCitation(TypedDict):
+    """A cited address, at ``content[start_index:end_index]``."""
+
+    start_index: int
+    end_index: int
+    title: str
+    url: str
+
+
+class Annotation(TypedDict):
+    type: Literal["url_citation"]
+    url_citation: UrlCitation
+
+
+class CitedPart(TypedDict):
+    """The part of a message or delta that cites. ``citations`` is outside the protocol."""
+
+    annotations: list[Annotation]
+    citations: list[CitationPayload]
+
+
+class MessageBody(CitedPart):
+    role: Literal["assistant"]
+    content: str
+    refusal: str | None
+
+
+class DeltaBody(TypedDict, total=False):
+    """A piece of a message."""
+
+    role: Literal["assistant"]
+    content: str
+    annotations: list[Annotation]
+    citations: list[CitationPayload]
+
+
+class CompletionUsage(TypedDict):
+    """The counted tokens. ``cost`` and ``estimated`` are outside the protocol."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cost: NotRequired[float | None]
+    estimated: NotRequired[bool]
+
+
+class _Choice(TypedDict):
+    index: int
+    finish_reason: Literal["stop", "length"] | None
+    logprobs: None
+
+
+class CompletionChoice(_Choice):
+    message: MessageBody
+
+
+class ChunkChoice(_Choice):
+    delta: DeltaBody
+
+
+class Envelope(TypedDict):
+    """The fields that a completion shares with its chunks."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+
+
+class FieldsOfAsk(AnswerPayload):
+    """The fields that `ask` returns, under names that have no other meaning in the protocol."""
+
+    question_choices: list[ChoicePayload]
+    passages: list[SourcePayload]
+    ignored: list[str]
+
+
+class CompletionBody(Envelope, FieldsOfAsk):
+    choices: list[CompletionChoice]
+    usage: CompletionUsage
+
+
+class ChunkBody(Envelope):
+    """A chunk without its fields outside the protocol."""
+
+    choices: list[ChunkChoice]

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+
+class BackendSetting(TypedDict, total=False):
+    """A setting that names a class by its dotted path, with its keyword arguments; empty for none."""
+
+    BACKEND: str
+    OPTIONS: Mapping[str, object]
