@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db import DatabaseError, models
 from django.http import Http404, HttpRequest, HttpResponse
@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 from PIL import Image
 
-from ragsite.models.site_identity import SiteIdentity
+from ragsite.models.identity import SiteIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,9 @@ class SiteIdentityAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
-        """Open the only row, and create it first."""
+        """Open the only row, and create it first. Raises: PermissionDenied."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
         if self.has_change_permission(request):
             SiteIdentity.objects.get_or_create(pk=1)
         return redirect("admin:ragsite_siteidentity_change", 1)

@@ -35,7 +35,12 @@ def frame(request: HttpRequest) -> HttpResponse:
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
-    policy = {"default-src": [NONE], "form-action": [NONE], "frame-ancestors": settings.WIDGET_SITES}
+    policy = {
+        "default-src": [NONE],
+        "font-src": [SELF],
+        "form-action": [NONE],
+        "frame-ancestors": settings.WIDGET_SITES,
+    }
     # django-csp's middleware reads this attribute.
     response._csp_config = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"] | policy  # type: ignore[attr-defined]
     return response

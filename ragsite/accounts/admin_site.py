@@ -165,13 +165,15 @@ class AccountsAdminSite(AdminSite):
             address = reverse("admin:retrieval_searchprofile_playground")
             playground = {"name": _t("Playground"), "object_name": "Playground", "admin_url": address, "add_url": None}
             models["retrieval.playground"] = {**profiles, **playground}
-        for name, explanation in EXPLANATIONS.items():
-            if name in models:
-                models[name]["explanation"] = explanation
+        for model, explanation in EXPLANATIONS.items():
+            if model in models:
+                models[model]["explanation"] = explanation
         daily = [models.pop(name) for name in DAILY if name in models]
         groups: list[tuple[str, str, list[Any]]] = [("daily", _t("Every day"), daily)]
-        for label, (name, wanted) in EXPERT.items():
-            groups.append((label, str(name), [models.pop(each) for each in wanted if each in models]))
+        groups += [
+            (label, str(name), [models.pop(each) for each in wanted if each in models])
+            for label, (name, wanted) in EXPERT.items()
+        ]
         groups[-1][2].extend(models.values())
         return [
             {

@@ -118,6 +118,7 @@ CONTENT_SECURITY_POLICY = {
         "default-src": [SELF],
         "script-src": [SELF],
         "style-src": [SELF],
+        "font-src": [SELF],
         "img-src": [SELF, "data:"],
         "connect-src": [SELF],
         "object-src": [NONE],

@@ -241,7 +241,7 @@ def test_the_first_page_says_what_waits(ingest, collection):
         question="Soon", text="A", collection=collection, state="approved", expires_on=timezone.localdate()
     )
     page = client.get(front).content.decode()
-    said = re.findall(r"<li><a href=\"([^\"]+)\">(\d+ [^<]+|The last[^<]+)</a>", page)
+    said = re.findall(r"<a href=\"([^\"]+)\"><b>1</b><span>([^<]+)</span>", page)
     assert [sentence for _address, sentence in said] == [
         "1 document could not be read.",
         "1 question was not answered well.",
@@ -258,11 +258,16 @@ def test_the_first_page_says_what_waits(ingest, collection):
     assert "document could not be read" not in client.get(front).content.decode()
 
 
-def test_models_stand_in_two_groups():
+def test_models_are_in_one_daily_group_and_four_for_experts(admin_client):
     groups = signed_in(staff("Curators")).get(reverse("admin:index")).context["app_list"]
     names = [[str(model["object_name"]) for model in group["models"]] for group in groups]
     assert names[0] == ["Document", "Collection", "Dashboard", "Gaps", "Answer", "ApprovedAnswer", "Draft", "Source"]
-    assert "Chunk" in names[1]
+    assert "Chunk" in sum(names[1:], [])
+    everything = admin_client.get(reverse("admin:index")).context["app_list"]
+    assert [group["app_label"] for group in everything] == ["daily", "people", "models", "measuring", "programs"]
+    shown = [model["admin_url"] for group in everything for model in group["models"]]
+    assert len(shown) == len(set(shown))
+    assert reverse("admin:retrieval_searchprofile_playground") in shown
 
 
 @pytest.mark.parametrize(("name", "marked"), [("changelist", "dashboard"), ("gaps", "gaps")])

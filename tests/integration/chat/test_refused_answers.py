@@ -68,7 +68,8 @@ def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(li
     (near,) = first.alternatives
     document = Document.objects.get()
     assert document.text.text[near["start"] : near["end"]] == near["quote"]
-    assert near["document"] == {"id": document.pk, "title": "Passwords", "url": "", "collection": "library"}
+    shown = {"title": "Passwords", "url": "", "collection": "library", "media_type": "text/markdown"}
+    assert near["document"] == {"id": document.pk, **shown}
     assert first.choices[0] == {"label": MEANT[0], "question": MEANT[0]}
     again = ask()
     assert again.repeats == first
