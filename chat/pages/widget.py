@@ -37,7 +37,6 @@ def frame(request: HttpRequest) -> HttpResponse:
     response = render(request, "chat/widget.html", context)
     policy = {
         "default-src": [NONE],
-        "font-src": [SELF],
         "form-action": [NONE],
         "frame-ancestors": settings.WIDGET_SITES,
     }
