@@ -5,6 +5,7 @@ from chat.pages import widget
 from chat.pages.conversation_views import conversation_entry, conversations, delete_conversation, rename_conversation
 from chat.pages.feedback_views import feedback
 from chat.pages.page_views import conversation, home
+from chat.pages.printing_views import print_own, print_shared, save_own, save_shared
 from chat.pages.question_views import ask, stop, stream
 from chat.pages.sharing_views import share, shared, stop_sharing
 
@@ -19,8 +20,12 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/entry/", conversation_entry, name="conversation_entry"),
     path("c/<uuid:conversation_id>/share/", share, name="share"),
     path("c/<uuid:conversation_id>/stop-sharing/", stop_sharing, name="stop_sharing"),
+    path("c/<uuid:conversation_id>/print/", print_own, name="print"),
+    path("c/<uuid:conversation_id>/save/", save_own, name="save"),
     path("conversations/", conversations, name="conversations"),
     path("s/<uuid:token>/", shared, name="shared"),
+    path("s/<uuid:token>/print/", print_shared, name="print_shared"),
+    path("s/<uuid:token>/save/", save_shared, name="save_shared"),
     path("widget.js", widget.script, name="widget_script"),
     path("widget/", widget.frame, name="widget"),
     path("widget/answers/<uuid:answer_id>/", widget.answer, name="widget_answer"),

@@ -21,7 +21,7 @@ from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.suggestions import follow_ups, questions_of, suggestions
-from chat.pages.turns import build_turn, build_withheld_turn
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
 from retrieval.models import Collection, Document
@@ -96,6 +96,13 @@ def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+
+
+def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
+    """Return the turns of the reader's own conversation, read-only, with those before its branch."""
+    answers = [*answers_before_branch(conversation), *saved_answers(conversation)]
+    withheld = rights.find_withheld(user, answers)
+    return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
