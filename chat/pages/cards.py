@@ -10,6 +10,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.models import Citation
+from chat.pages.changes import Change
 from chat.pages.plain_text import plain
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
@@ -56,6 +57,7 @@ class Cited(_Shown):
     verbatim: bool = False
     marked_start: int | None = None
     marked_end: int | None = None
+    change: Change | None = None
 
     @property
     def preview(self) -> str:
@@ -82,6 +84,10 @@ class SourceCard(_Shown):
     excerpt: str
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
+
+    @property
+    def change(self) -> Change | None:
+        return next((cited.change for cited in self.quotes if cited.change is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +153,13 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
     return " · ".join(filter(None, (collection, section, page_label(page, unit) if page else "")))
 
 
-def build_cited(citation: Citation) -> Cited:
+def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     source = source_of(citation.answer, citation)
     return Cited(
         href=passage_url(citation.document_id, citation.start, citation.end),
         title=citation.document_title,
         page_unit=source["page_unit"],
         collection=source["collection"],
+        change=change,
         **{name: getattr(citation, name) for name in _OF_CITATION},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,13 @@ from chat.conversations.listing import list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.changes import Change, find_changes
 from chat.pages.suggestions import follow_ups, questions_of, suggestions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
-from retrieval.models import Collection, Document
+from retrieval.models import Collection as DocumentCollection
+from retrieval.models import Document
 
 
 @require_GET
@@ -52,8 +54,11 @@ def page(
     answers = list(saved_answers(conversation)) if conversation else []
     before = answers_before_branch(conversation) if conversation else []
     withheld = rights.find_withheld(request.user, [*before, *answers])
+    changes = find_readable_changes([*before, *answers], withheld)
     turns = [
-        build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, debug=debug, models=models)
+        build_withheld_turn(answer)
+        if answer.pk in withheld
+        else build_turn(answer, debug=debug, models=models, changes=changes)
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
@@ -65,7 +70,8 @@ def page(
         "models": models,
         "chosen_model": request.POST.get("model") or (conversation.model if conversation else ""),
         "turns_before": [
-            build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
+            build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, changes=changes)
+            for answer in before
         ],
         "suggestions": [] if conversation else _suggest_within(request.user, scope),
         "error": error,
@@ -77,7 +83,7 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _suggest_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
+def _suggest_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, DocumentCollection]]:
     document = scope["wanted_document"]
     return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
 
@@ -96,6 +102,12 @@ def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+
+
+def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
+    """Return what became of the passages of the answers that are not withheld: their readers may read them today."""
+    shown = (answer for answer in answers if answer.pk not in withheld)
+    return find_changes(citation for answer in shown for citation in answer.citations.all())
 
 
 def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
@@ -117,7 +129,7 @@ def answers_before_branch(conversation: Conversation) -> list[Answer]:
 def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
     asked_for = request.GET.get("show", "")
     return {
-        "collections": list(Collection.objects.readable_by(request.user)),
+        "collections": list(DocumentCollection.objects.readable_by(request.user)),
         "listing": list_newest(
             list_own_conversations(request),
             request.user,

@@ -50,7 +50,7 @@ class PrintedAnswer:
     def body(self) -> SafeString:
         """The answer's text, with links from its markers to the footnotes."""
         turn = self.turn
-        links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}") for cited in _unique_markers(turn)]
+        links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
         return answer_html(turn.answer.text, links, turn.doubts, turn.addresses)
 
 

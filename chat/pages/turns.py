@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import ClassVar
@@ -19,6 +19,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
 from chat.pages.answer_text import approved_line, shows_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.plain_text import plain
 from retrieval.models import Collection as DocumentCollection
@@ -32,7 +33,8 @@ class ShownTurn:
     """A question and its answer on a page.
 
     ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
-    documents were not searched. ``models`` can answer again.
+    documents were not searched. ``models`` can answer again. ``changes`` are those of cited passages. ``followed``
+    None: it cannot be followed.
     """
 
     id: uuid.UUID
@@ -50,6 +52,8 @@ class ShownTurn:
     debug: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
+    changes: tuple[Change, ...] = ()
+    followed: bool | None = None
     reasons: ClassVar = Feedback.Reason.choices
 
     @property
@@ -149,9 +153,21 @@ class ShownTurn:
         return " ".join(filter(None, [self.doubt_summary, plain(text)]))
 
 
-def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """Build the stored turn with all database reads of its template."""
-    citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
+def build_turn(
+    answer: Answer,
+    *,
+    debug: bool = False,
+    models: Sequence[str] = (),
+    changes: Mapping[int, Change] | None = None,
+    followed: bool | None = None,
+) -> ShownTurn:
+    """Build the stored turn with all database reads of its template.
+
+    ``changes`` by citation come from `chat.pages.changes`; a new answer has none.
+    """
+    changes = changes or {}
+    rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
+    citations = tuple(build_cited(row, changes.get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
     return ShownTurn(
@@ -168,6 +184,8 @@ def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = (
         comment=feedback.comment if feedback else "",
         debug=debug,
         models=models,
+        changes=list_distinct(changes, rows),
+        followed=followed if rows else None,
     )
 
 
