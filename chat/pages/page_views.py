@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 from chat.answering.writers import list_choosable_models
 from chat.budgets import find_budget
 from chat.conversations import rights
+from chat.conversations.following import find_followed
 from chat.conversations.listing import list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
@@ -55,10 +56,11 @@ def page(
     before = answers_before_branch(conversation) if conversation else []
     withheld = rights.find_withheld(request.user, [*before, *answers])
     changes = find_readable_changes([*before, *answers], withheld)
+    followed = find_followed(request.user, answers)
     turns = [
         build_withheld_turn(answer)
         if answer.pk in withheld
-        else build_turn(answer, debug=debug, models=models, changes=changes)
+        else build_turn(answer, debug=debug, models=models, changes=changes, followed=is_among(answer, followed))
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
@@ -108,6 +110,11 @@ def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.U
     """Return what became of the passages of the answers that are not withheld: their readers may read them today."""
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
+
+
+def is_among(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
+    """Return whether the answer is followed; None if the reader cannot follow."""
+    return None if followed is None else answer.pk in followed
 
 
 def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:

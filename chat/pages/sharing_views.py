@@ -13,11 +13,12 @@ from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
+from chat.conversations.following import find_followed
 from chat.conversations.rights import is_own
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, own_conversation
 from chat.pages.forms import ShareForm
-from chat.pages.page_views import answers_before_branch, find_readable_changes, saved_answers
+from chat.pages.page_views import answers_before_branch, find_readable_changes, is_among, saved_answers
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 
@@ -76,12 +77,13 @@ def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> 
     withheld = sharing.withheld_from(user, [*answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
     changes = find_readable_changes(answers, withheld)
+    followed = find_followed(user, answers)
     turns = [
         # Other ids, because the id of an unowned answer lets any reader change it.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld
-            else build_turn(answer, changes=changes),
+            else build_turn(answer, changes=changes, followed=is_among(answer, followed)),
             id=uuid.uuid5(token, str(answer.pk)),
         )
         for answer in answers
