@@ -65,7 +65,7 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
                 document_id=chunk.document_id,
                 document_title=str(chunk.document)[:500],
                 quote=chunk.content,
-                text_version=f"{text.content_hash}:{text.recipe}",
+                text_version=text.version,
             )
         )
     with transaction.atomic():

@@ -14,11 +14,11 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answering.approved_answers import find_quote_offset
+from chat.answering.quoted_words import find_quotes
 from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from core.job_queue import sweeping
-from retrieval.models import Chunk, DocumentText
+from retrieval.models import Chunk
 from retrieval.text.questions import normalize
 
 logger = logging.getLogger(__name__)
@@ -55,19 +55,13 @@ def flag_changed() -> None:
     )
     for expired in approved.filter(expires_on__lt=timezone.localdate()):
         expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
-    sources = ApprovedSource.objects.filter(approved__in=approved).select_related("approved")
-    texts = DocumentText.objects.only("content_hash", "recipe").in_bulk(
-        [pk for pk in sources.values_list("document", flat=True) if pk is not None]
-    )
-    for source in sources:
-        text = texts.get(source.document_id) if source.document_id else None
-        version = f"{text.content_hash}:{text.recipe}" if text is not None else ""
-        if text is not None and version == source.text_version:
-            continue
-        if text is None or find_quote_offset(source) is None:
-            source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
-        else:
-            source.text_version = version
+    sources = list(ApprovedSource.objects.filter(approved__in=approved).select_related("approved"))
+    for source, found in zip(sources, find_quotes(sources), strict=True):
+        if not found.is_found:
+            flag = ApprovedAnswer.Flag.CHANGED if found.version else ApprovedAnswer.Flag.GONE
+            source.approved.raise_flag(flag)
+        elif found.version != source.text_version:
+            source.text_version = found.version
             source.save(update_fields=["text_version"])
 
 

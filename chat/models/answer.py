@@ -284,6 +284,8 @@ class Citation(models.Model):
     quote = models.TextField()
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
+    # `DocumentText.version` that contained the quote; empty in rows of earlier releases.
+    text_version = models.CharField(max_length=130, default="", db_default="")
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
     # The cited words within a longer quotation.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 
 from django.utils.formats import date_format
@@ -9,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat.pages.cards import result_cards
 from chat.pages.plain_text import is_table_row, plain
-from chat.payload_types import CompletedPayload, TablePayload
+from chat.payload_types import AlternativePayload, CompletedPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
 
@@ -18,20 +19,28 @@ def whole_text(answer: CompletedPayload) -> str:
 
     It begins with the answer's text, so that markers' offsets stay valid.
     """
-    parts = [answer["answer"]]
-    if (table := answer.get("table")) and not shows_rows(answer["answer"]):
-        parts.append(_render_table(table))
-    others = result_cards(answer["alternatives"])
-    if others and not answer["refused"]:
-        parts.append(_("Also in the documents:"))
-    for other in others:
-        quote = "\n".join(f"> {line}".rstrip() for line in _render_quote(other.quote).splitlines())
-        parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
+    parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):
         parts.append(approved_line(approved["by"], date.fromisoformat(approved["on"])))
     return "\n\n".join(parts)
+
+
+def list_parts(
+    text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
+) -> list[str]:
+    """Return the text, its table and each alternative, which are paragraphs of one text."""
+    parts = [text]
+    if table and not shows_rows(text):
+        parts.append(_render_table(table))
+    others = result_cards(alternatives)
+    if others and not is_refused:
+        parts.append(_("Also in the documents:"))
+    for other in others:
+        quote = "\n".join(f"> {line}".rstrip() for line in _render_quote(other.quote).splitlines())
+        parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
+    return parts
 
 
 def shows_rows(text: str) -> bool:

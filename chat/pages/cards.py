@@ -9,6 +9,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.models import Citation
+from chat.pages.changes import Change
 from chat.pages.plain_text import plain
 from chat.payload_types import AlternativePayload, SourcePayload
 from chat.streaming.payloads import describe_citation
@@ -54,6 +55,7 @@ class Cited(_Shown):
     verbatim: bool = False
     marked_start: int | None = None
     marked_end: int | None = None
+    change: Change | None = None
 
     @property
     def preview(self) -> str:
@@ -81,6 +83,10 @@ class SourceCard(_Shown):
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
     icon: str = "page"
+
+    @property
+    def change(self) -> Change | None:
+        return next((cited.change for cited in self.quotes if cited.change is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
     return " · ".join(filter(None, (collection, section, page_label(page, unit) if page else "")))
 
 
-def build_cited(citation: Citation) -> Cited:
+def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = describe_citation(citation.answer, citation)
     return Cited(
         marker=cited["marker"],
@@ -179,4 +185,5 @@ def build_cited(citation: Citation) -> Cited:
         verbatim=cited["verbatim"],
         marked_start=cited["marked_start"],
         marked_end=cited["marked_end"],
+        change=change,
     )

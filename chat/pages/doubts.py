@@ -54,12 +54,16 @@ def count_checked(statements: Iterable[StatementPayload]) -> int:
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     """Return the text with a remark behind each doubtful sentence."""
-    remark = _("(not supported by the sources)")
-    for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
-        closing = _CLOSING.match(text, doubt.end)
-        at = closing.end() if closing else doubt.end
-        text = f"{text[:at]} {remark}{text[at:]}"
+    for at, remark in sorted(place_doubt_remarks(text, doubts), reverse=True):
+        text = f"{text[:at]}{remark}{text[at:]}"
     return text
+
+
+def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, str]]:
+    """Return the remark behind each doubtful sentence, with its offset."""
+    remark = " " + _("(not supported by the sources)")
+    closings = ((doubt, _CLOSING.match(text, doubt.end)) for doubt in doubts)
+    return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]
 
 
 def reason_label(reason: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TypedDict
 
@@ -15,17 +16,20 @@ from django.views.decorators.http import require_GET
 from chat.answering.writers import list_choosable_models
 from chat.budgets import Budget, find_budget
 from chat.conversations import rights
+from chat.conversations.following import find_followed
 from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.changes import Change, find_changes
 from chat.pages.filters import filter_context
 from chat.pages.front_page import FrontPage, build_front_page
 from chat.pages.suggestions import follow_ups, questions_of
-from chat.pages.turns import build_turn, build_withheld_turn
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
-from retrieval.models import Collection, Document
+from retrieval.models import Collection as DocumentCollection
+from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
@@ -38,7 +42,7 @@ class WantedScope(TypedDict):
 class Sidebar(TypedDict):
     """The context that all pages of the chat share. ``shown`` is the path of the open page."""
 
-    collections: list[Collection]
+    collections: list[DocumentCollection]
     listing: Listing
     shown: str
     budget: Budget | None
@@ -70,8 +74,12 @@ def page(
     answers = list(saved_answers(conversation)) if conversation else []
     before = answers_before_branch(conversation) if conversation else []
     withheld = rights.find_withheld(request.user, [*before, *answers])
+    changes = find_readable_changes([*before, *answers], withheld)
+    followed = find_followed(request.user, answers)
     turns = [
-        build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, debug=debug, models=models)
+        build_withheld_turn(answer)
+        if answer.pk in withheld
+        else build_turn(answer, debug=debug, models=models, changes=changes, followed=is_among(answer, followed))
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
@@ -85,7 +93,8 @@ def page(
         "models": models,
         "chosen_model": request.POST.get("model") or (conversation.model if conversation else ""),
         "turns_before": [
-            build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
+            build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, changes=changes)
+            for answer in before
         ],
         "front": None if conversation else _build_front(request.user, scope, around),
         "error": error or filters["filter_problem"],
@@ -123,6 +132,24 @@ def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
 
 
+def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
+    """Return what became of the passages of the answers that are not withheld: their readers may read them today."""
+    shown = (answer for answer in answers if answer.pk not in withheld)
+    return find_changes(citation for answer in shown for citation in answer.citations.all())
+
+
+def is_among(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
+    """Return whether the answer is followed; None if the reader cannot follow."""
+    return None if followed is None else answer.pk in followed
+
+
+def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
+    """Return the turns of the reader's own conversation, read-only, with those before its branch."""
+    answers = [*answers_before_branch(conversation), *saved_answers(conversation)]
+    withheld = rights.find_withheld(user, answers)
+    return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]
+
+
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
     """Return the answers before a branch's edited question."""
     edited = conversation.branched_from
@@ -135,7 +162,7 @@ def answers_before_branch(conversation: Conversation) -> list[Answer]:
 def sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
     asked_for = request.GET.get("show", "")
     return {
-        "collections": list(Collection.objects.readable_by(request.user)),
+        "collections": list(DocumentCollection.objects.readable_by(request.user)),
         "listing": list_newest(
             list_own_conversations(request),
             request.user,

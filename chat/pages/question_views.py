@@ -23,13 +23,20 @@ from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retar
 from chat.answering.writers import list_choosable_models
 from chat.budgets import QuestionThrottle
 from chat.conversations import rights
-from chat.conversations.rights import find_readable, get_visitor, list_own_answers, list_stoppable_answers
+from chat.conversations.following import find_followed
+from chat.conversations.rights import (
+    find_readable,
+    get_visitor,
+    is_own,
+    list_own_answers,
+    list_stoppable_answers,
+)
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.cards import source_cards
 from chat.pages.filters import filter_context, read_filters
-from chat.pages.page_views import page, sidebar
+from chat.pages.page_views import is_among, page, sidebar
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.suggestions import follow_ups
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
@@ -66,7 +73,11 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     answer = find_readable(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
-    return build_turn(answer, debug=may_debug(request), models=list_choosable_models(request.user))
+    followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
+    models = list_choosable_models(request.user)
+    turn = build_turn(answer, debug=may_debug(request), models=models)
+    # Its citations come with its end.
+    return replace(turn, followed=is_among(answer, followed))
 
 
 async def _encode_frames(
@@ -98,7 +109,8 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
             answer.status, answer.error = Answer.Status.FAILED, failure["message"] if failure else str(DELETED)
         if failure and failure.get("withheld"):
             return build_withheld_turn(answer)
-        return replace(build_turn(answer, debug=turn.debug, models=turn.models), follow_ups=follow_ups(answer))
+        final = build_turn(answer, debug=turn.debug, models=turn.models, followed=turn.followed)
+        return replace(final, follow_ups=follow_ups(answer))
     finally:
         connections.close_all()
 

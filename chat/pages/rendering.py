@@ -30,6 +30,12 @@ _SIGN = (
 )
 
 
+_CHANGED = (
+    '<sup class="cite"><a class="changed-sign" href="#{anchor}" data-change title="{kind}" aria-label="{kind}">'
+    "≠</a></sup>"
+)
+
+
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
@@ -89,4 +95,6 @@ def citation_html(cited: Cited) -> SafeString:
         name=cited.name,
         marker=cited.marker,
     )
+    if cited.change is not None:
+        html += format_html(_CHANGED, anchor=cited.change.anchor, kind=cited.change.kind.label)
     return html

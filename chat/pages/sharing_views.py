@@ -13,12 +13,14 @@ from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
+from chat.conversations.following import find_followed
 from chat.conversations.rights import is_own
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, own_conversation
 from chat.pages.forms import ShareForm
-from chat.pages.page_views import answers_before_branch, saved_answers
-from chat.pages.turns import build_turn, build_withheld_turn
+from chat.pages.page_views import answers_before_branch, find_readable_changes, is_among, saved_answers
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
+from core.user_types import AnyUser
 
 
 @require_POST
@@ -55,23 +57,10 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)
     else:
-        # A shared answer may repeat earlier ones.
-        answers = list(saved_answers(conversation))
-        withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
-        answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
-        turns = [
-            # Other ids, because the id of an unowned answer lets any reader change it.
-            replace(
-                build_withheld_turn(answer, question=_("A question about documents that you may not read"))
-                if answer.pk in withheld
-                else build_turn(answer, viewer=request.user),
-                id=uuid.uuid5(token, str(answer.pk)),
-            )
-            for answer in answers
-        ]
+        turns, heading = read_shared(conversation, token, request.user)
         context = {
             "conversation": conversation,
-            "heading": _choose_heading(conversation, answers, withheld),
+            "heading": heading,
             "turns": turns,
             "is_own": is_own(request, conversation),
         }
@@ -79,6 +68,27 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     # Search engines must not index shared links.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
+
+
+def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
+    """Return the shared turns as ``user`` may see them, and the page's heading."""
+    # A shared answer may repeat earlier ones.
+    answers = list(saved_answers(conversation))
+    withheld = sharing.withheld_from(user, [*answers_before_branch(conversation), *answers])
+    answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
+    changes = find_readable_changes(answers, withheld)
+    followed = find_followed(user, answers)
+    turns = [
+        # Other ids, because the id of an unowned answer lets any reader change it.
+        replace(
+            build_withheld_turn(answer, question=_("A question about documents that you may not read"))
+            if answer.pk in withheld
+            else build_turn(answer, viewer=user, changes=changes, followed=is_among(answer, followed)),
+            id=uuid.uuid5(token, str(answer.pk)),
+        )
+        for answer in answers
+    ]
+    return turns, _choose_heading(conversation, answers, withheld)
 
 
 def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:

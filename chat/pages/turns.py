@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import ClassVar
@@ -19,6 +19,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
 from chat.pages.answer_text import approved_line, shows_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import chips_of
 from chat.pages.plain_text import plain
@@ -38,6 +39,7 @@ class ShownTurn:
 
     ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
     documents were not searched; ``passes_nothing``: the filters let no document pass. ``models`` can answer again.
+    ``changes`` are of cited passages. ``followed`` None: it cannot be followed.
     """
 
     id: uuid.UUID
@@ -57,6 +59,8 @@ class ShownTurn:
     debug: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
+    changes: tuple[Change, ...] = ()
+    followed: bool | None = None
     reasons: ClassVar = Feedback.Reason.choices
 
     @property
@@ -157,10 +161,21 @@ class ShownTurn:
 
 
 def build_turn(
-    answer: Answer, *, debug: bool = False, models: Sequence[str] = (), viewer: AnyUser | None = None
+    answer: Answer,
+    *,
+    debug: bool = False,
+    models: Sequence[str] = (),
+    viewer: AnyUser | None = None,
+    changes: Mapping[int, Change] | None = None,
+    followed: bool | None = None,
 ) -> ShownTurn:
-    """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker."""
-    citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
+    """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker.
+
+    ``changes`` by citation come from `chat.pages.changes`; a new answer has none.
+    """
+    changes = changes or {}
+    rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
+    citations = tuple(build_cited(row, changes.get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
     return ShownTurn(
@@ -179,6 +194,8 @@ def build_turn(
         comment=feedback.comment if feedback else "",
         debug=debug,
         models=models,
+        changes=list_distinct(changes, rows),
+        followed=followed if rows else None,
     )
 
 

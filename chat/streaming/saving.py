@@ -13,6 +13,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from chat.answering.quoted_words import find_quotes
 from chat.conversations import rights
 from chat.conversations.history import store_sources_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
@@ -77,7 +78,7 @@ def save(run: Run) -> StreamedEvent:
             case Answer():
                 answer.complete()
                 citations = answer_cache.copy_to(answer, outcome)
-        citations = Citation.objects.bulk_create(_remove_lost_references(citations))
+        citations = Citation.objects.bulk_create(_complete_references(citations))
         store_sources_behind(answer)
         if answer.choices:
             answer.narrowing_key = rights.build_offers_key(answer.source_collections, answer.asker)
@@ -105,8 +106,8 @@ def build_failure_payload(error: Exception) -> FailedPayload:
     return {"message": str(BROKEN)}
 
 
-def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
-    """Remove references to deleted rows; cited words stay."""
+def _complete_references(citations: list[Citation]) -> list[Citation]:
+    """Remove references to deleted rows, and store the versions of the documents; cited words stay."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -117,6 +118,9 @@ def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
     for cited in citations:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
+    for cited, found in zip(citations, find_quotes(citations), strict=True):
+        # A new version may have come after the search.
+        cited.text_version = found.version if found.is_found else ""
     return citations
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.conversations.rights import find_withheld, withheld_message
-from chat.models import Answer, Conversation, QuestionBudget
+from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations.audit_log import EntryPayload, as_json, person_of, record
@@ -56,6 +56,7 @@ def person_as_json(user: User) -> dict[str, object]:
             last_used=F("last_used_at"),
             revoked=F("revoked_at"),
         ),
+        "followed_answers": _list_rows(FollowedAnswer, user, "answer", "address", since=F("created_at")),
         "conversations": [_describe_conversation(conversation, user) for conversation in conversations],
         "audit_log": [
             _describe_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")

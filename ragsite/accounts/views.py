@@ -26,6 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from requests import RequestException
 
 from chat.budgets import find_budget
+from chat.conversations.following import list_followed
 from core.key_limits import Scope
 from core.users import get_account
 from ragsite.accounts import invitations
@@ -70,6 +71,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "groups": user.groups.order_by("name"),
             "budget": find_budget(user),
             "programs": programs_let_in(user),
+            "followed": list_followed(user),
         },
     )
 

@@ -60,7 +60,7 @@ elif CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
-    "deliveries": ("retrieval.tasks.deliver_webhook",),
+    "deliveries": ("retrieval.tasks.deliver_webhook", "chat.tasks.send_change_notice"),
     # These tasks wait for a language model, or take long.
     "judgements": (
         "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"

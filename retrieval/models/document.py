@@ -214,3 +214,8 @@ class DocumentText(models.Model):
 
     def __str__(self) -> str:
         return f"text of document {self.document_id}"
+
+    @property
+    def version(self) -> str:
+        """The SHA-256 of the file, and the recipe by which it was read."""
+        return f"{self.content_hash}:{self.recipe}"

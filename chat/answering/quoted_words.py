@@ -1,0 +1,152 @@
+"""Finds quoted words, and what is nearest to them, in today's documents: for citations and for approved answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.database import fetch
+from retrieval.text.sentences import split_sentences
+
+# A quote that was found in the same version is not searched again. Another extraction may break lines elsewhere.
+_FIND = """
+    SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
+           CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
+                WHEN strpos(documenttext.text, quoted.quote) > 0 THEN 2
+                WHEN strpos(translate(documenttext.text, E' \\n\\t', ''),
+                            translate(quoted.quote, E' \\n\\t', '')) > 0 THEN 1
+                ELSE 0 END
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) WITH ORDINALITY AS quoted(document, quote, version, number)
+    JOIN retrieval_documenttext AS documenttext ON documenttext.document_id = quoted.document
+"""
+
+
+class Quoted(Protocol):
+    """A row with a quote; ``text_version`` is the version of the text in which it was found, or empty."""
+
+    document_id: int | None
+    quote: str
+    text_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuote:
+    """A quote today.
+
+    ``version`` is `DocumentText.version`, empty without a text. ``is_found``: the text contains the quote exactly;
+    ``has_same_words``: exactly, or with other white space.
+    """
+
+    version: str = ""
+    is_found: bool = False
+    has_same_words: bool = False
+
+
+def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
+    """Return what today's documents say of each quote, in one query; none without quotes."""
+    found = [FoundQuote()] * len(quoted)
+    if not quoted:
+        return found
+    rows = fetch(
+        _FIND,
+        [
+            [each.document_id for each in quoted],
+            [each.quote for each in quoted],
+            [each.text_version for each in quoted],
+        ],
+    )
+    for number, version, likeness in rows:
+        found[number - 1] = FoundQuote(version, likeness == 2, likeness > 0)
+    return found
+
+
+# Passages with most of the quote's words; the quote's section counts as a quarter of the words.
+_FIND_NEAR = """
+    WITH quoted AS (
+        SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
+               replace(plainto_tsquery(coalesce((
+                   SELECT nullif(configuration, '') FROM retrieval_chunk WHERE document_id = document LIMIT 1
+               ), 'simple')::regconfig, quote)::text, '&', '|')::tsquery AS words
+        FROM unnest(%s::bigint[], %s::text[], %s::text[]) WITH ORDINALITY AS given(document, quote, section, number)
+    )
+    SELECT number, content, start FROM quoted CROSS JOIN LATERAL (
+        SELECT content, start FROM retrieval_chunk WHERE document_id = quoted.document
+        ORDER BY ts_rank(search_vector, words) * CASE array_to_string(heading_path, ' › ')
+                     WHEN section THEN 1.25 ELSE 1 END DESC, ordinal
+        LIMIT quoted.most
+    ) AS near
+    ORDER BY number, start
+"""
+# Share of common words below which a passage is another one.
+LEAST_LIKENESS = 0.4
+# Characters between two passages that are read as one.
+_GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NearPlace:
+    """The words of today nearest to a quote: ``text`` begins at ``start`` in the document."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+class QuotedInSection(Quoted, Protocol):
+    section: str
+
+
+def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None]:
+    """Return the place in today's document nearest to each quote, None if there is none, in one query."""
+    found: list[list[NearPlace]] = [[] for _ in quoted]
+    if not quoted:
+        return []
+    rows = fetch(
+        _FIND_NEAR,
+        [[each.document_id for each in quoted], [each.quote for each in quoted], [each.section for each in quoted]],
+    )
+    for number, content, start in rows:
+        found[number - 1].append(NearPlace(content, start))
+    return [choose_nearest(each.quote, places) for each, places in zip(quoted, found, strict=True)]
+
+
+def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | None:
+    """Return the sentences with most words in common with the quote, relative to their length; None below the least."""
+    wanted = Counter(quote.lower().split())
+    best, most = None, LEAST_LIKENESS
+    for passage in _join_neighbours(passages):
+        for start, end in _list_windows(passage.text, len(quote)):
+            words = Counter(passage.text[start:end].lower().split())
+            total = words.total() + wanted.total()
+            likeness = 2 * (words & wanted).total() / total if total else 0.0
+            if likeness > most:
+                best, most = NearPlace(passage.text[start:end], passage.start + start), likeness
+    return best
+
+
+def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
+    """Return the passages, by their start, with neighbouring and overlapping ones as one."""
+    joined: list[NearPlace] = []
+    for passage in passages:
+        last = joined[-1] if joined else None
+        if last is None or passage.start > last.end + _GAP:
+            joined.append(passage)
+        elif passage.end > last.end:
+            between = " " * (passage.start - last.end)
+            joined[-1] = NearPlace(last.text + between + passage.text[max(0, last.end - passage.start) :], last.start)
+    return joined
+
+
+def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the runs of whole sentences that are at most half as long again as the quote, and each sentence."""
+    sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
+    for first, (start, _end) in enumerate(sentences):
+        for number, (_start, end) in enumerate(sentences[first:]):
+            if number and end - start > 1.5 * length + 40:
+                break
+            yield start, end

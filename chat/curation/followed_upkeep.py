@@ -1,0 +1,120 @@
+"""Notice changes of followed answers, and mail their readers.
+
+A worker that is killed while it sends sends again: a reader may get a mail twice, with the same Message-ID, which mail
+programs show once.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.dispatch import receiver
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+
+from chat.conversations.following import find_moved, may_be_mailed, may_follow
+from chat.models import ChangeNotice, FollowedAnswer
+from chat.pages.changes import Change, find_changes, list_distinct
+from core.exceptions import LeaseLost
+from core.job_queue import enqueue_on_commit, sweeping
+from core.jobs import acquire_lease, heartbeat, is_due
+
+logger = logging.getLogger(__name__)
+
+KEPT_FOR = timedelta(days=7)
+# More changes are counted only.
+MOST_TOLD = 10
+
+
+@receiver(sweeping, dispatch_uid="chat.look_after_followed")
+def _sweep(**_options: Any) -> None:
+    if settings.MAIL_IS_SENT:
+        notice_changes()
+    ChangeNotice.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()
+
+
+def notice_changes() -> int:
+    """Store a notice for each followed answer with new changes, and return their number."""
+    stored = 0
+    for followed_id, digest in find_moved():
+        with transaction.atomic():
+            rows = FollowedAnswer.objects.select_for_update(skip_locked=True, no_key=True)
+            followed = rows.filter(pk=followed_id).exclude(checked=digest).first()
+            if followed is None:
+                continue
+            keys = sorted({change.key for change in list_changes(followed)})
+            new = sorted(set(keys) - set(followed.told))
+            followed.told, followed.checked = keys, digest
+            followed.save(update_fields=["told", "checked"])
+            if new:
+                notice = ChangeNotice.objects.create(followed=followed, changes=new)
+                enqueue_on_commit(ChangeNotice, [notice.pk])
+                stored += 1
+    return stored
+
+
+def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
+    citations = list(followed.answer.citations.all())
+    return list_distinct(find_changes(citations), citations)
+
+
+def send_notice(notice_id: int) -> ChangeNotice | None:
+    """Attempt the mail of a notice once; None if the notice could not be leased.
+
+    No mail is sent if the reader may no longer read the answer, or if the documents say again what they said.
+    """
+    notice = acquire_lease(ChangeNotice.unfinished().filter(is_due()), notice_id, status=ChangeNotice.RUNNING)
+    if notice is None:
+        return None
+    try:
+        with heartbeat(notice):
+            mail = _build_mail(notice)
+            if mail is not None:
+                mail.send()
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except OSError as error:
+        notice.retry(str(error))
+    else:
+        notice.end(ChangeNotice.Status.DONE)
+    notice.refresh_from_db()
+    return notice
+
+
+def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
+    """Return the mail with the words of today, by the rights of this moment; None if there is nothing to say."""
+    followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
+    user, answer = followed.user, followed.answer
+    if not may_be_mailed(user) or not may_follow(user, answer):
+        return None
+    changes = [change for change in list_changes(followed) if change.key in notice.changes]
+    if not changes:
+        return None
+    origin = followed.address.partition("/c/")[0].partition("/s/")[0]
+    with translation.override(followed.language):
+        parts = [_("The documents behind an answer that you follow have changed."), answer.question]
+        parts += [_describe(change, origin) for change in changes[:MOST_TOLD]]
+        if len(changes) > MOST_TOLD:
+            parts.append(_("And %d more passages.") % (len(changes) - MOST_TOLD))
+        parts.append(_("The answer with its changes:") + f"\n{followed.address}")
+        parts.append(_("You get this mail because you follow this answer. The page of your account ends that."))
+        subject = settings.EMAIL_SUBJECT_PREFIX + _("An answer that you follow has grown old")
+    domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "ragsite"
+    headers = {"Message-ID": f"<change-{notice.pk}-{int(notice.created_at.timestamp())}@{domain}>"}
+    return EmailMessage(subject, "\n\n".join(parts) + "\n", None, [user.email], headers=headers)
+
+
+def _describe(change: Change, origin: str) -> str:
+    lines = [f"[{change.marker}] {change.title}: {change.kind.label}"]
+    lines.append(_("When this was answered: %s") % change.then)
+    if change.now:
+        lines.append(_("Now: %s") % change.now)
+    if change.href:
+        lines.append(f"{origin}{change.href}")
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from chat.models.answer import Answer
+from core.jobs import Job
+
+
+class FollowedAnswer(models.Model):
+    """An answer whose reader gets a mail when a passage that it cites changes.
+
+    ``checked`` is a hash of the documents' versions at the last look. ``told`` has the keys of the changes
+    (`chat.pages.changes`) of that look, for which there is a notice, or which the reader saw when the following began.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
+    answer = models.ForeignKey(Answer, models.CASCADE, related_name="followers")
+    # Of the page on which it is followed: mails have no request.
+    address = models.URLField(max_length=500)
+    language = models.CharField(max_length=12)
+    checked = models.CharField(max_length=32, blank=True)
+    told: models.JSONField[list[str]] = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["user", "answer"], name="followed_once")]
+
+    def __str__(self) -> str:
+        return f"{self.answer_id} followed by {self.user_id}"
+
+
+class ChangeNotice(Job):
+    """A mail about changes of a followed answer; ``changes`` has their keys."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        RUNNING = "running", _("being sent")
+        DONE = "done", _("delivered")
+        FAILED = "failed", _("failed")
+
+    TASK = "chat.tasks.send_change_notice"
+    WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
+    # The last attempt is two hours after the first.
+    MOST_ATTEMPTS = 8
+
+    followed = models.ForeignKey(FollowedAnswer, models.CASCADE, related_name="notices")
+    changes: models.JSONField[list[str]] = models.JSONField(default=list)
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.WAITING)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("notice of a change")
+        verbose_name_plural = _("notices of changes")
+
+    def __str__(self) -> str:
+        return f"notice #{self.pk}"
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        return super().end(status, error, finished_at=timezone.now(), **values)

@@ -1,0 +1,94 @@
+"""Writes printed answers as a Markdown file with footnotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.utils.formats import date_format
+from django.utils.text import slugify
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from chat.pages.answer_text import list_parts
+from chat.pages.doubts import place_doubt_remarks
+from chat.pages.printed_answers import Footnote, PrintedAnswer
+
+_NAME_CHARACTERS = 60
+# Signs that would be Markdown in a title or a question.
+_SIGN = re.compile(r"([\\`*_\[\]<>#])")
+
+
+def name_file(heading: str) -> str:
+    return f"{slugify(heading)[:_NAME_CHARACTERS].strip('-') or 'answer'}.md"
+
+
+def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
+    """Return the answers as Markdown; ``withheld`` replaces those that the reader may not read.
+
+    Numbers of footnotes are the markers', with the answer's number before them if there are several answers.
+    """
+    listed = list(printed)
+    parts = []
+    for number, each in enumerate(listed, start=1):
+        before = f"{number}-" if len(listed) > 1 else ""
+        parts.append(_write_answer(each, site, withheld, before))
+    return "\n\n---\n\n".join(parts) + "\n"
+
+
+def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str) -> str:
+    turn, answer = printed.turn, printed.turn.answer
+    question = _SIGN.sub(r"\\\1", " ".join(answer.question.split()))
+    parts = [f"# {question}"]
+    if turn.is_withheld:
+        return "\n\n".join([*parts, withheld])
+    if not answer.is_finished:
+        return "\n\n".join([*parts, _("The answer is still being written.")])
+    if turn.is_failed:
+        return "\n\n".join([*parts, answer.error or _("There is no answer to this question yet.")])
+    parts.append("  \n".join(_list_facts(printed, site)))
+    if turn.doubt_summary:
+        parts.append(f"*{turn.doubt_summary}*")
+    text = _place_footnotes(printed, before)
+    shown = list_parts(text, answer.table, answer.alternatives, is_refused=answer.refused)
+    parts.append("\n\n".join(shown).strip())
+    if turn.is_stopped:
+        parts.append(_("This answer was stopped before its end. Its sentences have not been checked."))
+    parts += [_write_footnote(note, before) for note in printed.footnotes]
+    return "\n\n".join(parts)
+
+
+def _list_facts(printed: PrintedAnswer, site: str) -> list[str]:
+    turn, answer = printed.turn, printed.turn.answer
+    facts = [_("Searched: %s") % _SIGN.sub(r"\\\1", printed.scope), _("Site: %s") % site]
+    if answer.completed_at is not None:
+        day = date_format(localtime(answer.completed_at), "DATETIME_FORMAT")
+        facts.insert(0, _("Answered: %s") % day)
+    return [*facts, turn.approved] if turn.approved else facts
+
+
+def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
+    """Return the answer's text with a footnote in place of each checked marker, and remarks of doubt."""
+    turn, text = printed.turn, printed.turn.answer.text
+    if turn.is_stopped:
+        return text
+    edits = [
+        (cited.marker_start, cited.marker_end, f"[^{before}{cited.marker}]") for cited in turn.answer.citations.all()
+    ]
+    edits += [(at, at, remark) for at, remark in place_doubt_remarks(text, turn.doubts)]
+    pieces, position = [], 0
+    for start, end, replacement in sorted(edits):
+        if start >= position:
+            pieces += [text[position:start].rstrip(" "), replacement]
+            position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _write_footnote(note: Footnote, before: str) -> str:
+    title = _SIGN.sub(r"\\\1", ", ".join(filter(None, [note.title, note.where])))
+    lines = [f"[^{before}{note.number}]: {title}. {note.version}".rstrip(". ") + "."]
+    lines += [f"<{address}>" for address in (note.url, note.address) if address]
+    paragraphs = ["  \n    ".join(lines)]
+    for quote in note.quotes:
+        paragraphs.append("\n".join(f"    > {line}".rstrip() for line in quote.splitlines()))
+    return "\n\n".join(paragraphs)

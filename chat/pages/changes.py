@@ -1,0 +1,118 @@
+"""What became of the passages that an answer cites: words then and now."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from chat.answering.quoted_words import NearPlace, find_near_places, find_quotes
+from chat.models import Citation
+from chat.pages.plain_text import plain
+from retrieval.passage_address import passage_url
+
+# Longer passages are compared to this length.
+_COMPARED_CHARACTERS = 4000
+_WORD = re.compile(r"\S+\s*")
+
+Parts = list[tuple[bool, str]]
+
+
+class Kind(models.TextChoices):
+    CHANGED = "changed", _("This passage has changed since.")
+    MISSING = "missing", _("This passage is no longer in the document.")
+    REMOVED = "removed", _("This document has been removed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cited passage that today's documents do not contain.
+
+    ``now`` is the passage nearest to it, empty if none is near; ``href`` opens that, or the document.
+    """
+
+    anchor: str
+    marker: int
+    title: str
+    kind: Kind
+    then: str
+    now: str = ""
+    href: str = ""
+
+    @property
+    def key(self) -> str:
+        """A value that differs between changes, also between two changes of one passage."""
+        return hashlib.sha256("\0".join([self.title, self.kind, self.then, self.now]).encode()).hexdigest()[:32]
+
+    @property
+    def then_parts(self) -> Parts:
+        """The words of then, in parts that are in the words of now or not (True)."""
+        return _compare(self.then, self.now)
+
+    @property
+    def now_parts(self) -> Parts:
+        return _compare(self.now, self.then)
+
+
+def _compare(text: str, other: str) -> Parts:
+    if not other:
+        return [(False, text)]
+    words, others = _WORD.findall(text), _WORD.findall(other)
+    matcher = SequenceMatcher(None, [w.rstrip() for w in words], [w.rstrip() for w in others], autojunk=False)
+    parts, position = [], 0
+    for start, _other, length in matcher.get_matching_blocks():
+        parts.append((True, "".join(words[position:start])))
+        parts.append((False, "".join(words[start : start + length])))
+        position = start + length
+    return [(is_different, part) for is_different, part in parts if part]
+
+
+def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
+    """Return the changes by the ids of the citations, in two queries at most.
+
+    Citations of the same words in an answer have the same change. The words are those of today's documents: the caller
+    has checked that the reader may read all of them.
+    """
+    listed = list(citations)
+    changed: list[Citation] = []
+    changes: dict[int, Change] = {}
+    for citation, found in zip(listed, find_quotes(listed), strict=True):
+        if citation.document_id is None:
+            changes[citation.pk] = _build_change(citation, Kind.REMOVED)
+        elif found.version and not found.has_same_words:
+            changed.append(citation)
+    for citation, near in zip(changed, find_near_places(changed), strict=True):
+        change = _build_change(citation, Kind.CHANGED if near else Kind.MISSING, near)
+        # Other markup is no change.
+        if change.then != change.now:
+            changes[citation.pk] = change
+    shown: dict[tuple[object, str], Change] = {}
+    for citation in listed:
+        if citation.pk in changes:
+            change = changes[citation.pk]
+            changes[citation.pk] = shown.setdefault((citation.answer_id, change.key), change)
+    return changes
+
+
+def _build_change(citation: Citation, kind: Kind, near: NearPlace | None = None) -> Change:
+    place = near or NearPlace("", 0)
+    return Change(
+        anchor=f"change-{citation.pk}",
+        marker=citation.marker,
+        title=citation.document_title,
+        kind=kind,
+        then=plain(citation.quote)[:_COMPARED_CHARACTERS],
+        now=plain(place.text)[:_COMPARED_CHARACTERS],
+        href=passage_url(citation.document_id, place.start, place.end),
+    )
+
+
+def list_distinct(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
+    """Return the changes of these citations, each once, in the order of the markers."""
+    found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
+    return tuple(sorted(found, key=lambda change: change.marker))

@@ -1,0 +1,140 @@
+"""Answers as documents: with footnotes, quotes, versions of documents and the date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from chat.models import Answer, Citation
+from chat.pages.cards import Cited, place
+from chat.pages.rendering import answer_html
+from chat.pages.turns import ShownTurn
+from chat.streaming.payloads import describe_citation
+from core.user_types import AnyUser
+from retrieval.models import Collection, Document
+from retrieval.passage_address import passage_url
+
+# Characters of a SHA-256 that name a version.
+_VERSION_CHARACTERS = 12
+
+BuildAddress = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Footnote:
+    """What a marker cites. ``number`` is the marker's; ``address`` opens the passage, ``url`` the original."""
+
+    number: int
+    title: str
+    where: str
+    quotes: tuple[str, ...]
+    version: str
+    address: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAnswer:
+    """A turn on paper. ``scope`` is what was searched."""
+
+    turn: ShownTurn
+    scope: str = ""
+    footnotes: tuple[Footnote, ...] = ()
+
+    @property
+    def body(self) -> SafeString:
+        """The answer's text, with links from its markers to the footnotes."""
+        turn = self.turn
+        links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
+        return answer_html(turn.answer.text, links, turn.doubts, turn.addresses)
+
+
+def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
+    # A stopped answer has markers that nobody checked.
+    return () if turn.is_stopped else turn.citations
+
+
+def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
+    """Return the turns with their footnotes; ``build_address`` makes a path absolute."""
+    shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
+    cited = [citation for turn in shown for citation in turn.answer.citations.all()]
+    documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")
+    known = documents.in_bulk({citation.document_id for citation in cited} - {None})
+    names = _name_scopes([turn.answer for turn in shown], user)
+    printed = []
+    for turn in turns:
+        if turn not in shown:
+            printed.append(PrintedAnswer(turn))
+            continue
+        citations = () if turn.is_stopped else turn.answer.citations.all()
+        notes = _build_footnotes(turn.answer, citations, known, build_address)
+        printed.append(PrintedAnswer(turn, names(turn.answer), notes))
+    return printed
+
+
+def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
+    """Return a function that names what an answer's search was limited to, as far as the user may read it."""
+    listed = list(answers)
+    collections = dict(Collection.objects.readable_by(user).values_list("pk", "name"))
+    wanted = {answer.document_id for answer in listed} - {None}
+    documents = Document.objects.readable_by(user).in_bulk(wanted) if wanted else {}
+
+    def name(answer: Answer) -> str:
+        if (document := documents.get(answer.document_id or 0)) is not None:
+            return _("the document “%s”") % document
+        if answer.collection_id is None and answer.document_id is None:
+            return _("all collections")
+        collection = collections.get(answer.collection_id or 0)
+        return _("the collection “%s”") % collection if collection else _("part of the documents")
+
+    return name
+
+
+def _build_footnotes(
+    answer: Answer, citations: Iterable[Citation], known: dict[int, Document], build_address: BuildAddress
+) -> tuple[Footnote, ...]:
+    markers: dict[int, list[Citation]] = {}
+    for citation in citations:
+        markers.setdefault(citation.marker, []).append(citation)
+    notes = []
+    for marker, cited in sorted(markers.items()):
+        first = cited[0]
+        source = describe_citation(answer, first)
+        address = passage_url(first.document_id, first.start, first.end)
+        note = Footnote(
+            number=marker,
+            title=first.document_title,
+            where=place(source["collection"], first.section, first.page, source["page_unit"]),
+            quotes=tuple(dict.fromkeys(each.quote.strip() for each in cited)),
+            version=_describe_version(first, known.get(first.document_id or 0)),
+            address=build_address(address) if address else "",
+            url=source["document"]["url"],
+        )
+        notes.append(note)
+    return tuple(notes)
+
+
+def _describe_version(citation: Citation, document: Document | None) -> str:
+    cited = citation.text_version[:_VERSION_CHARACTERS]
+    said = _("Version %s") % cited if cited else ""
+    if document is None:
+        return ". ".join(filter(None, [said, _("The document has been removed since.")]))
+    text = getattr(document, "text", None)
+    now = text.content_hash[:_VERSION_CHARACTERS] if text is not None else ""
+    if document.ingested_at is None or not now:
+        return said
+    day = date_format(timezone.localtime(document.ingested_at), "DATE_FORMAT")
+    if not cited:
+        return _("Version of today: %(version)s, read on %(day)s") % {"version": now, "day": day}
+    if now == cited:
+        return _("Version %(version)s, read on %(day)s") % {"version": cited, "day": day}
+    return _("Version %(version)s; version %(now)s has replaced it, read on %(day)s") % {
+        "version": cited,
+        "now": now,
+        "day": day,
+    }

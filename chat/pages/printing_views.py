@@ -1,0 +1,98 @@
+"""Views that print answers, and save them as files: those of one's own conversation, and shared ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from chat.conversations import sharing
+from chat.conversations.rights import withheld_message
+from chat.pages.access import for_visitors, own_conversation
+from chat.pages.answer_files import name_file, write_markdown
+from chat.pages.page_views import read_own
+from chat.pages.printed_answers import build_printed
+from chat.pages.sharing_views import read_shared
+from chat.pages.turns import ShownTurn
+
+
+@require_GET
+@for_visitors
+def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Show the conversation, or the answer that the query names, as a document."""
+    return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
+
+
+@require_GET
+@for_visitors
+def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    return _save(request, *_read_own(request, conversation_id), withheld_message())
+
+
+@require_GET
+@for_visitors
+def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+    """Show what the link shares, as far as the reader may read it, as a document."""
+    response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response
+
+
+@require_GET
+@for_visitors
+def save_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+    turns, heading = _read_shared(request, token)
+    response = _save(request, turns, heading, _("This answer quotes documents that you may not read."))
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response
+
+
+def _read_own(request: HttpRequest, conversation_id: uuid.UUID) -> tuple[list[ShownTurn], str]:
+    conversation = own_conversation(request, conversation_id)
+    return read_own(conversation, request.user), str(conversation)
+
+
+def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn], str]:
+    conversation = sharing.shared_conversation(token, request.user)
+    if conversation is None:
+        raise Http404
+    return read_shared(conversation, token, request.user)
+
+
+def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> tuple[list[ShownTurn], str]:
+    """Return the turn that the query names, or all of them, with the heading. Raises: Http404."""
+    wanted = request.GET.get("answer", "")
+    if not wanted:
+        return list(turns), heading
+    chosen = [turn for turn in turns if str(turn.id) == wanted]
+    if not chosen:
+        raise Http404
+    return chosen, chosen[0].answer.question
+
+
+def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back: str) -> HttpResponse:
+    chosen, heading = _choose(request, turns, heading)
+    context = {
+        "heading": heading,
+        "printed": build_printed(chosen, request.user, request.build_absolute_uri),
+        "site": request.build_absolute_uri("/"),
+        "back": f"{back}#answer-{chosen[0].id}" if request.GET.get("answer") else back,
+        "query": f"?answer={chosen[0].id}" if request.GET.get("answer") else "",
+        "number": len(turns),
+        "is_shared": request.resolver_match is not None and request.resolver_match.url_name == "print_shared",
+    }
+    return render(request, "chat/printed.html", context)
+
+
+def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withheld: str) -> HttpResponse:
+    chosen, heading = _choose(request, turns, heading)
+    printed = build_printed(chosen, request.user, request.build_absolute_uri)
+    text = write_markdown(printed, request.build_absolute_uri("/"), withheld)
+    disposition = content_disposition_header(True, name_file(heading)) or ""
+    return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers={"Content-Disposition": disposition})

@@ -1,0 +1,142 @@
+"""An answer whose passages have changed says so, and shows the words of then and now to those who may read them."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from chat.answering import quoted_words
+from chat.conversations import sharing
+from chat.models import Citation, Conversation
+from chat.pages.changes import Kind, find_changes
+from core.database import fetch
+from retrieval.models import Collection, Document, DocumentText
+from tests.support.asking import client_of, saved_answer
+
+pytestmark = pytest.mark.django_db
+
+PAY = "# Pay\n\nPay comes on the 24th."
+LEAVE = f"# Leave\n\nEmployees have 25 days of leave a year. Days that are left lapse in July.\n\n{PAY}"
+QUOTE = "Employees have 25 days of leave a year."
+
+
+@pytest.fixture
+def document(collection, ingest):
+    return ingest(collection, "leave.md", LEAVE)
+
+
+@pytest.fixture
+def conversation(owner):
+    return Conversation.objects.create(owner=owner, title="Leave")
+
+
+@pytest.fixture
+def answer(conversation, document):
+    answer = saved_answer(conversation, "How many days?", document, text="You have 25 days [1].")
+    version = DocumentText.objects.get(document=document).version
+    Citation.objects.update(quote=QUOTE, section="Leave", text_version=version)
+    return answer
+
+
+def the_change(answer):
+    [change] = find_changes(answer.citations.all()).values()
+    return change
+
+
+def page_of(client, answer):
+    return client.get(f"/c/{answer.conversation_id}/").content.decode()
+
+
+def test_a_changed_passage_is_shown_beside_its_words_of_then(answer, document, ingest, mine):
+    assert "changed-sign" not in page_of(mine, answer)
+    ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
+    change = the_change(answer)
+    assert (change.kind, change.then) == (Kind.CHANGED, QUOTE)
+    assert change.now == "Employees have 27 days of leave a year."
+    text = DocumentText.objects.get(document=document).text
+    start = text.index("Employees")
+    assert change.href == f"/documents/{document.pk}/?start={start}&end={start + len(change.now)}#passage"
+    page = page_of(mine, answer)
+    assert f'href="#{change.anchor}" data-change' in page
+    assert f'<details class="change" id="{change.anchor}">' in page
+    assert "Employees have <del>25 </del>days" in page
+    assert "Employees have <ins>27 </ins>days" in page
+    assert change.href.replace("&", "&amp;") in page
+
+
+def test_a_passage_without_a_like_one_is_missing(answer, document, ingest, mine):
+    ingest(document.collection, "leave.md", PAY)
+    assert (the_change(answer).kind, the_change(answer).now) == (Kind.MISSING, "")
+    assert "The document has no passage like it." in page_of(mine, answer)
+
+
+def test_a_removed_document_is_said_to_be_removed(answer, document, mine):
+    document.delete()
+    assert (the_change(answer).kind, the_change(answer).href) == (Kind.REMOVED, "")
+    page = page_of(mine, answer)
+    assert "The document has been removed." in page
+    assert QUOTE in page
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# About us\n\nWe make pumps.\n\n" + LEAVE,
+        LEAVE.replace("# Leave", "# Holidays"),
+        LEAVE.replace("25 days of leave", "25 days\nof leave"),
+        LEAVE.replace("25 days", "**25 days**"),
+        LEAVE.replace("the 24th", "the 25th"),
+    ],
+    ids=["moved", "another section", "another line", "other markup", "elsewhere"],
+)
+def test_the_same_words_are_no_change(text, answer, document, ingest, mine):
+    ingest(document.collection, "leave.md", text)
+    assert find_changes(answer.citations.all()) == {}
+    assert "changed-sign" not in page_of(mine, answer)
+
+
+def test_answers_of_earlier_releases_are_compared_by_their_words(answer, document, ingest):
+    Citation.objects.update(text_version="")
+    assert find_changes(answer.citations.all()) == {}
+    ingest(document.collection, "leave.md", LEAVE.replace("25", "27"))
+    assert the_change(answer).kind == Kind.CHANGED
+
+
+def test_a_conversation_costs_two_queries_more_at_most(answer, document, conversation, ingest, mine, monkeypatch):
+    asked = []
+
+    def count(sql, parameters):
+        asked.append(sql)
+        return fetch(sql, parameters)
+
+    monkeypatch.setattr(quoted_words, "fetch", count)
+    for number in range(5):
+        saved_answer(conversation, f"Question {number}?", document, text="You have 25 days [1].")
+    Citation.objects.update(quote=QUOTE, section="Leave")
+    page_of(mine, answer)
+    assert len(asked) == 1
+    ingest(document.collection, "leave.md", LEAVE.replace("25", "27"))
+    assert page_of(mine, answer).count('<details class="change"') == 6
+    assert len(asked) == 3
+    with CaptureQueriesContext(connection) as with_changes:
+        page_of(mine, answer)
+    ingest(document.collection, "leave.md", LEAVE)
+    with CaptureQueriesContext(connection) as without:
+        page_of(mine, answer)
+    assert len(with_changes) == len(without)
+
+
+def test_new_words_are_for_those_who_may_read_them(answer, document, conversation, ingest, mine, owner):
+    token = sharing.share(conversation)
+    ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
+    assert "<ins>27 </ins>" in Client().get(f"/s/{token}/").content.decode()
+    Collection.objects.filter(pk=document.collection_id).update(visibility="staff")
+    for page in (page_of(mine, answer), Client().get(f"/s/{token}/").content.decode()):
+        for words in ("27 ", "changed-sign", 'class="change"', "Employees"):
+            assert words not in page
+    Collection.objects.filter(pk=document.collection_id).update(visibility="public")
+    Document.objects.filter(pk=document.pk).update(metadata={"groups": ["hr"]})
+    assert "<ins>" not in page_of(client_of(owner), answer)
+    # A deleted document takes its rights along: only its own asker still reads what was quoted.
+    document.delete()
+    assert "Employees" not in Client().get(f"/s/{token}/").content.decode()
