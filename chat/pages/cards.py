@@ -156,7 +156,8 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     source = source_of(citation.answer, citation)
     return Cited(
-        href=passage_url(citation.document_id, citation.start, citation.end),
+        # The stored offsets are those of the text of then.
+        href=change.href if change else passage_url(citation.document_id, citation.start, citation.end),
         title=citation.document_title,
         page_unit=source["page_unit"],
         collection=source["collection"],

@@ -85,11 +85,11 @@ def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer],
     documents = Document.objects.readable_by(user).in_bulk(wanted) if wanted else {}
 
     def name(answer: Answer) -> str:
-        if (document := documents.get(answer.document_id)) is not None:
+        if (document := documents.get(answer.document_id or 0)) is not None:
             return _("the document “%s”") % document
         if answer.collection_id is None and answer.document_id is None:
             return _("all collections")
-        collection = collections.get(answer.collection_id)
+        collection = collections.get(answer.collection_id or 0)
         return _("the collection “%s”") % collection if collection else _("part of the documents")
 
     return name
