@@ -52,7 +52,9 @@ def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str)
     told = {"table": answer.table, "alternatives": answer.alternatives, "choices": [], "refused": answer.refused}
     parts.append(whole_text({"answer": _place_footnotes(printed, before), **told}).strip())
     if turn.is_stopped:
-        parts.append(_("This answer was stopped before its end. Its sentences have not been checked."))
+        parts.append(
+            _("This answer was stopped before its end. Its sentences have not been checked against the sources.")
+        )
     parts += [_write_footnote(note, before) for note in printed.footnotes]
     return "\n\n".join(parts)
 
