@@ -18,7 +18,7 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash changes with a version of a cited document, and with a deletion. Rows of SQL, because each sweep reads all.
+# The hash changes with a version of a cited document, and with its deletion. Each sweep reads all rows.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -27,7 +27,6 @@ _DIGEST = """
     FROM chat_followedanswer AS followed
     JOIN chat_citation AS citation ON citation.answer_id = followed.answer_id
     LEFT JOIN retrieval_documenttext AS documenttext ON documenttext.document_id = citation.document_id
-    WHERE %s::bigint IS NULL OR followed.id = %s::bigint
     GROUP BY followed.id
     HAVING md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -43,9 +42,9 @@ def may_be_mailed(user: AnyUser) -> bool:
 
 def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
     """Return the ids of the answers that the user follows; None if the user cannot be mailed."""
-    if not may_be_mailed(user):
+    if not user.is_authenticated or not may_be_mailed(user):
         return None
-    rows = FollowedAnswer.objects.filter(user=user.pk, answer__in=[answer.pk for answer in answers])
+    rows = FollowedAnswer.objects.filter(user=user, answer__in=[answer.pk for answer in answers])
     return frozenset(rows.values_list("answer", flat=True))
 
 
@@ -69,30 +68,28 @@ def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> F
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
+            # The next sweep fills in ``checked``, with what has changed meanwhile.
             followed.told = sorted(told)
-            followed.checked = dict(find_moved(followed.pk)).get(followed.pk, "")
-            followed.save(update_fields=["told", "checked"])
+            followed.save(update_fields=["told"])
     return followed
 
 
 def unfollow(user: AnyUser, **which: object) -> None:
-    FollowedAnswer.objects.filter(user=user.pk, **which).delete()
+    if user.is_authenticated:
+        FollowedAnswer.objects.filter(user=user, **which).delete()
 
 
-def find_moved(followed_id: int | None = None) -> list[tuple[int, str]]:
-    """Return the followed answers, or this one, whose documents have other versions than at the last look.
-
-    Each has the hash of today's versions.
-    """
-    return [(pk, digest) for pk, digest in fetch(_DIGEST, [followed_id, followed_id])]
+def find_moved() -> list[tuple[int, str]]:
+    """Return the ids of followed answers whose documents are not those of the last look, with the hash of today."""
+    return [(pk, digest) for pk, digest in fetch(_DIGEST)]
 
 
-def list_followed(user: AnyUser) -> list[tuple[FollowedAnswer, bool]]:
+def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
     """Return what the user follows, newest first, and whether the user may still read it.
 
     The question of somebody else's answer is for those who may read the answer.
     """
-    rows = list(FollowedAnswer.objects.filter(user=user.pk).select_related("answer__conversation"))
+    rows = list(FollowedAnswer.objects.filter(user=user).select_related("answer__conversation"))
     own = [row.answer for row in rows if row.answer.conversation.owner_id == user.pk]
     readable = {answer.pk for answer in own} - rights.find_withheld(user, own)
     others = (row.answer for row in rows if row.answer.conversation.owner_id != user.pk)

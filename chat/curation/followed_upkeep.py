@@ -16,6 +16,7 @@ from django.db import transaction
 from django.dispatch import receiver
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chat.conversations.following import find_moved, may_be_mailed, may_follow
 from chat.models import ChangeNotice, FollowedAnswer
@@ -101,7 +102,8 @@ def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
         parts = [_("The documents behind an answer that you follow have changed."), answer.question]
         parts += [_describe(change, origin) for change in changes[:MOST_TOLD]]
         if len(changes) > MOST_TOLD:
-            parts.append(_("And %d more passages.") % (len(changes) - MOST_TOLD))
+            more = len(changes) - MOST_TOLD
+            parts.append(ngettext("And %d more passage.", "And %d more passages.", more) % more)
         parts.append(_("The answer with its changes:") + f"\n{followed.address}")
         parts.append(_("You get this mail because you follow this answer. The page of your account ends that."))
         subject = settings.EMAIL_SUBJECT_PREFIX + _("An answer that you follow has grown old")

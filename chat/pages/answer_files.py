@@ -53,7 +53,9 @@ def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str)
     shown = list_parts(text, answer.table, answer.alternatives, is_refused=answer.refused)
     parts.append("\n\n".join(shown).strip())
     if turn.is_stopped:
-        parts.append(_("This answer was stopped before its end. Its sentences have not been checked."))
+        parts.append(
+            _("This answer was stopped before its end. Its sentences have not been checked against the sources.")
+        )
     parts += [_write_footnote(note, before) for note in printed.footnotes]
     return "\n\n".join(parts)
 

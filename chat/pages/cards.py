@@ -173,7 +173,8 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = describe_citation(citation.answer, citation)
     return Cited(
         marker=cited["marker"],
-        href=passage_url(cited["document"]["id"], cited["start"], cited["end"]),
+        # The stored offsets are of the earlier text.
+        href=change.href if change else passage_url(cited["document"]["id"], cited["start"], cited["end"]),
         title=cited["document"]["title"],
         section=cited["section"],
         page=cited["page"],

@@ -23,7 +23,7 @@ _WORD = re.compile(r"\S+\s*")
 Parts = list[tuple[bool, str]]
 
 
-class Kind(models.TextChoices):
+class ChangeKind(models.TextChoices):
     CHANGED = "changed", _("This passage has changed since.")
     MISSING = "missing", _("This passage is no longer in the document.")
     REMOVED = "removed", _("This document has been removed.")
@@ -39,7 +39,7 @@ class Change:
     anchor: str
     marker: int
     title: str
-    kind: Kind
+    kind: ChangeKind
     then: str
     now: str = ""
     href: str = ""
@@ -66,8 +66,9 @@ def _compare(text: str, other: str) -> Parts:
     matcher = SequenceMatcher(None, [w.rstrip() for w in words], [w.rstrip() for w in others], autojunk=False)
     parts, position = [], 0
     for start, _other, length in matcher.get_matching_blocks():
-        parts.append((True, "".join(words[position:start])))
-        parts.append((False, "".join(words[start : start + length])))
+        different = "".join(words[position:start])
+        parts.append((True, different.rstrip()))
+        parts.append((False, different[len(different.rstrip()) :] + "".join(words[start : start + length])))
         position = start + length
     return [(is_different, part) for is_different, part in parts if part]
 
@@ -83,23 +84,22 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
     changes: dict[int, Change] = {}
     for citation, found in zip(listed, find_quotes(listed), strict=True):
         if citation.document_id is None:
-            changes[citation.pk] = _build_change(citation, Kind.REMOVED)
+            changes[citation.pk] = _build_change(citation, ChangeKind.REMOVED)
         elif found.version and not found.has_same_words:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
-        change = _build_change(citation, Kind.CHANGED if near else Kind.MISSING, near)
+        change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
         # Other markup is no change.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}
     for citation in listed:
-        if citation.pk in changes:
-            change = changes[citation.pk]
-            changes[citation.pk] = shown.setdefault((citation.answer_id, change.key), change)
+        if (found_change := changes.get(citation.pk)) is not None:
+            changes[citation.pk] = shown.setdefault((citation.answer_id, found_change.key), found_change)
     return changes
 
 
-def _build_change(citation: Citation, kind: Kind, near: NearPlace | None = None) -> Change:
+def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None = None) -> Change:
     place = near or NearPlace("", 0)
     return Change(
         anchor=f"change-{citation.pk}",

@@ -129,7 +129,9 @@ def test_the_button_is_there_for_readers_who_can_get_mail(answer, mine, owner, s
 
     assert is_offered()
     assert 'aria-pressed="false"' in follow_button(mine, answer)
-    follow(mine, answer)
+    swapped = mine.post(f"/answers/{answer.pk}/follow/", {"follow": "yes"}, headers={"HX-Request": "true"})
+    assert 'aria-pressed="true"' in swapped.content.decode()
+    assert "You get a mail when a passage changes." in swapped["HX-Trigger"]
     assert 'aria-pressed="true"' in follow_button(mine, answer)
     settings.MAIL_IS_SENT = False
     assert not is_offered()

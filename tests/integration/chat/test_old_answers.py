@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from chat.answering import quoted_words
 from chat.conversations import sharing
 from chat.models import Citation, Conversation
-from chat.pages.changes import Kind, find_changes
+from chat.pages.changes import ChangeKind, find_changes
 from core.database import fetch
 from retrieval.models import Collection, Document, DocumentText
 from tests.support.asking import client_of, saved_answer
@@ -51,7 +51,7 @@ def test_a_changed_passage_is_shown_beside_its_words_of_then(answer, document, i
     assert "changed-sign" not in page_of(mine, answer)
     ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
     change = the_change(answer)
-    assert (change.kind, change.then) == (Kind.CHANGED, QUOTE)
+    assert (change.kind, change.then) == (ChangeKind.CHANGED, QUOTE)
     assert change.now == "Employees have 27 days of leave a year."
     text = DocumentText.objects.get(document=document).text
     start = text.index("Employees")
@@ -59,23 +59,25 @@ def test_a_changed_passage_is_shown_beside_its_words_of_then(answer, document, i
     page = page_of(mine, answer)
     assert f'href="#{change.anchor}" data-change' in page
     assert f'<details class="change" id="{change.anchor}">' in page
-    assert "Employees have <del>25 </del>days" in page
-    assert "Employees have <ins>27 </ins>days" in page
-    assert change.href.replace("&", "&amp;") in page
+    assert "Employees have <del>25</del> days" in page
+    assert "Employees have <ins>27</ins> days" in page
+    # The marker, its card and the comparison lead to the words of today.
+    assert page.count(f'href="{change.href.replace("&", "&amp;")}"') == 4
 
 
 def test_a_passage_without_a_like_one_is_missing(answer, document, ingest, mine):
     ingest(document.collection, "leave.md", PAY)
-    assert (the_change(answer).kind, the_change(answer).now) == (Kind.MISSING, "")
+    assert (the_change(answer).kind, the_change(answer).now) == (ChangeKind.MISSING, "")
     assert "The document has no passage like it." in page_of(mine, answer)
 
 
 def test_a_removed_document_is_said_to_be_removed(answer, document, mine):
     document.delete()
-    assert (the_change(answer).kind, the_change(answer).href) == (Kind.REMOVED, "")
+    assert (the_change(answer).kind, the_change(answer).href) == (ChangeKind.REMOVED, "")
     page = page_of(mine, answer)
     assert "The document has been removed." in page
     assert QUOTE in page
+    assert f"/documents/{answer.sources[0]['document']['id']}/" not in page
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_answers_of_earlier_releases_are_compared_by_their_words(answer, documen
     Citation.objects.update(text_version="")
     assert find_changes(answer.citations.all()) == {}
     ingest(document.collection, "leave.md", LEAVE.replace("25", "27"))
-    assert the_change(answer).kind == Kind.CHANGED
+    assert the_change(answer).kind == ChangeKind.CHANGED
 
 
 def test_a_conversation_costs_two_queries_more_at_most(answer, document, conversation, ingest, mine, monkeypatch):
@@ -129,7 +131,7 @@ def test_a_conversation_costs_two_queries_more_at_most(answer, document, convers
 def test_new_words_are_for_those_who_may_read_them(answer, document, conversation, ingest, mine, owner):
     token = sharing.share(conversation)
     ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
-    assert "<ins>27 </ins>" in Client().get(f"/s/{token}/").content.decode()
+    assert "<ins>27</ins>" in Client().get(f"/s/{token}/").content.decode()
     Collection.objects.filter(pk=document.collection_id).update(visibility="staff")
     for page in (page_of(mine, answer), Client().get(f"/s/{token}/").content.decode()):
         for words in ("27 ", "changed-sign", 'class="change"', "Employees"):

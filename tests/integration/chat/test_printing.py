@@ -61,7 +61,7 @@ def test_the_file_has_all_that_a_reader_of_paper_needs(conversation, document, m
     assert f"Version {version[:12]}, read on " in note
     assert f"http://testserver/documents/{document.pk}/?start=16&end=26#passage" in note
     for fact in (
-        "Nov. 2, 2026",
+        "2 November 2026",
         f"the collection “{document.collection.name}”",
         "http://testserver/",
         "Approved by owner",
