@@ -52,6 +52,9 @@ _HEADERS = {
     **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
+# The first words of an operation without a docstring of its own; others read.
+_VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "DELETE": "Delete one of"}
+
 
 class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
@@ -70,7 +73,8 @@ class SchemaWithProblems(AutoSchema):
         own = getattr(self.view, getattr(self.view, "action", None) or self.method.lower()).__doc__
         if own:
             return re.split(r"[.,;:]\s", own.strip() + " ", maxsplit=1)[0]
-        verb = "Add to" if self.method == "POST" else "Read one of" if "{" in self.path else "List"
+        read = "Read one of" if "{" in self.path else "List"
+        verb = _VERBS.get(self.method, read)
         return f"{verb} the {self.view.queryset.model._meta.verbose_name_plural}"  # type: ignore[attr-defined]  # generic
 
     def _map_basic_serializer(self, serializer: Any, direction: Direction) -> Any:

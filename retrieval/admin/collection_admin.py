@@ -24,6 +24,7 @@ from retrieval.admin.grants import GrantInline, may_manage
 from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
+from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
 
 
@@ -67,6 +68,10 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
+        # A new collection is closed until somebody opens it.
+        return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)

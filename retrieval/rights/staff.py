@@ -24,6 +24,7 @@ def list_source_collections(user: AnyUser) -> CollectionQuerySet:
 
 
 def grant_management(collection: Collection, user: User) -> None:
-    """Let ``user`` manage a new collection."""
-    if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():
-        CollectionGrant.objects.create(collection=collection, user=user, role=CollectionGrant.Role.MANAGER)
+    """Let ``user`` manage a new collection, also after its visibility changes; a superuser needs no grant."""
+    if not user.is_superuser:
+        manager = {"role": CollectionGrant.Role.MANAGER}
+        CollectionGrant.objects.update_or_create(collection=collection, user=user, defaults=manager)

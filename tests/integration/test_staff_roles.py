@@ -277,18 +277,23 @@ def test_the_navigation_marks_one_page(name, marked):
     assert re.findall(r'class="model-(\w+) current-model"', html) == [marked]
 
 
-def test_a_curator_adds_a_collection_and_manages_it():
+@pytest.mark.parametrize("visibility", ["granted", "public", "staff"])
+def test_a_curator_adds_a_collection_and_manages_it(visibility):
     client = signed_in(staff("Curators"))
+    form = client.get(reverse("admin:retrieval_collection_add")).content.decode()
+    assert re.search(r'<option value="granted" selected>', form)
     body = {
-        "name": "New", "slug": "new", "description": "", "visibility": "granted",
+        "name": "New", "slug": "new", "description": "", "visibility": visibility,
         "text_search_configuration": "english",
         "grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0",
         "filters-TOTAL_FORMS": "0", "filters-INITIAL_FORMS": "0",
     }  # fmt: skip
     assert client.post(reverse("admin:retrieval_collection_add"), body).status_code == 302
     page = reverse("admin:retrieval_collection_change", args=[Collection.objects.get(slug="new").pk])
-    assert client.post(page, {**body, "name": "Newer", "grants-TOTAL_FORMS": "0"}).status_code == 302
-    assert Collection.objects.get(slug="new").name == "Newer"
+    assert client.post(page, {**body, "name": "Newer", "visibility": "granted"}).status_code == 302
+    changed = Collection.objects.get(slug="new")
+    assert (changed.name, changed.visibility) == ("Newer", "granted")
+    assert client.post(page, {**body, "name": "Newest"}).status_code == 302
 
 
 def test_a_document_names_who_added_it_and_when_it_is_due(collection):

@@ -12,6 +12,7 @@ from core.exceptions import RagsiteError
 from retrieval.documents.file_loading import ingest_paths
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
+from retrieval.models.collection import Visibility
 
 MOST_NAMED = 5
 
@@ -26,14 +27,27 @@ class Command(PreparedCommand):
         )
         parser.add_argument("--collection", default="documents", help="Its short name; made when it does not exist.")
         parser.add_argument("--language", default="auto", help="Of a new collection: auto, english, dutch, simple, …")
+        parser.add_argument(
+            "--visibility",
+            choices=Visibility.values,
+            default=Visibility.PUBLIC.value,
+            help="Who may ask a new collection: everybody, everybody who has signed in, staff, or by a grant alone.",
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["collection"]
-        collection, _ = Collection.objects.get_or_create(
-            slug=slug, defaults={"name": slug.capitalize(), "text_search_configuration": options["language"]}
+        collection, is_new = Collection.objects.get_or_create(
+            slug=slug,
+            defaults={
+                "name": slug.capitalize(),
+                "text_search_configuration": options["language"],
+                "visibility": options["visibility"],
+            },
         )
         output = self.stderr if options["json"] else self.stdout
+        if is_new:
+            output.write(f"Made the collection {slug}, which may be asked by {collection.get_visibility_display()}.")
         try:
             counts = ingest_paths(options["paths"], collection, output, at_once=options["at_once"])
         except (FileNotFoundError, RagsiteError) as error:
