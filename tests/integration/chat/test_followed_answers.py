@@ -166,7 +166,7 @@ def test_words_are_mailed_to_those_who_may_read_them_now(answer, document, chang
 
 def test_a_shared_answer_is_followed_by_its_reader(answer, conversation, document, change):
     reader = User.objects.create_user("reader", "reader@example.org")
-    client, token = client_of(reader), sharing.share(conversation)
+    client, token = client_of(reader), sharing.share(conversation, Conversation.ShareScope.FOLLOWING)
     page = client.get(f"/s/{token}/").content.decode()
     at = page.index(f'action="/s/{token}/follow/')
     address = page[at:].split('"')[1]

@@ -66,7 +66,7 @@ def test_a_changed_passage_is_shown_beside_its_words_of_then(answer, document, i
 
 
 def test_a_passage_without_a_like_one_is_missing(answer, document, ingest, mine):
-    ingest(document.collection, "leave.md", PAY)
+    ingest(document.collection, "leave.md", "# Pay\n\nEmployees get their pay on the 24th of a month.")
     assert (the_change(answer).kind, the_change(answer).now) == (ChangeKind.MISSING, "")
     assert "The document has no passage like it." in page_of(mine, answer)
 
