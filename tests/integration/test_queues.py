@@ -22,7 +22,7 @@ from tests.support.site import SiteProcess, wait_until
 EVENT = Webhook.Event.DOCUMENT_FAILED
 HANDLED = {
     "documents": ["ingest_document", "resume_draft", "sync_source"],
-    "deliveries": ["deliver_webhook"],
+    "deliveries": ["deliver_webhook", "send_change_notice"],
     "judgements": ["judge_answer", "measure_evaluation_run", "try_model"],
     "maintenance": [
         "sweep", "reconcile", "request_due_sources", "request_forgotten", "forget_deleted_documents", "delete_old",
