@@ -79,7 +79,7 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# Share of common words below which a passage is another one.
+# A passage with a smaller share of the quoted words is another passage.
 LEAST_LIKENESS = 0.4
 # Characters between two passages that are read as one.
 _GAP = 3

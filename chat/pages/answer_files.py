@@ -15,7 +15,7 @@ from chat.pages.doubts import place_doubt_remarks
 from chat.pages.printed_answers import Footnote, PrintedAnswer
 
 _NAME_CHARACTERS = 60
-# Signs that would be Markdown in a title or a question.
+# These signs would be Markdown in a title or a question.
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 

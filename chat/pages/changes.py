@@ -16,7 +16,7 @@ from chat.models import Citation
 from chat.pages.plain_text import plain
 from retrieval.passage_address import passage_url
 
-# Longer passages are compared to this length.
+# Only this many characters of a passage are compared.
 _COMPARED_CHARACTERS = 4000
 _WORD = re.compile(r"\S+\s*")
 

@@ -73,7 +73,8 @@ def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: Buil
             continue
         citations = () if turn.is_stopped else turn.answer.citations.all()
         notes = _build_footnotes(turn.answer, citations, known, build_address)
-        printed.append(PrintedAnswer(turn, names(turn.answer), notes))
+        filters = [f"{chip.label}: {chip.text}" for chip in turn.filters]
+        printed.append(PrintedAnswer(turn, ", ".join([names(turn.answer), *filters]), notes))
     return printed
 
 

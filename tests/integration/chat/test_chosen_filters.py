@@ -74,6 +74,9 @@ def test_filters_are_kept_shown_and_changed(browser):
     # In the composer, and beside the answer.
     assert chips(page) == ["Author: Jansen", "Author: Jansen"]
     assert re.search(r'name="filter.author" value="Jansen" checked', page)
+    for paper in ("print", "save"):
+        html = browser.get(f"/c/{first.conversation_id}/{paper}/").content.decode()
+        assert re.search("[Ss]earched: the collection “Library”, Author: Jansen", html)
     # A follow-up that names no filters keeps them; others replace them.
     follow_up = answered("and its weight?", conversation_id=first.conversation_id)
     assert follow_up.asked_filters == first.asked_filters == {"metadata_any": {"author": ["Jansen"]}}
