@@ -111,7 +111,12 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
-    collections = [each for each in around["collections"] if not chosen or each.slug == chosen]
+    # Drafts are asked by choosing them.
+    collections = (
+        [each for each in around["collections"] if each.slug == chosen]
+        if chosen
+        else list(DocumentCollection.objects.readable_by(user).in_service())
+    )
     recent = [each for _, group in around["listing"].groups for each in group]
     return build_front_page(user, collections, recent)
 

@@ -152,6 +152,8 @@ def test_operations_are_grouped_and_have_titles(schema):
         for method, operation in operations.items():
             assert set(operation["tags"]) <= groups, (method, path)
             assert 5 <= len(operation["summary"]) <= 100, (method, path, operation["summary"])
+            if method in ("put", "patch", "delete", "post"):
+                assert not operation["summary"].startswith(("Read one of", "List the")), (method, path)
 
 
 UNKNOWN, NO_FLAG, NO_TEXT = ["Unknown field."], ["This must be true or false."], ["This must be a string."]

@@ -424,6 +424,9 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user,
     copy = copy_of(draft)
     Collection.objects.update(suggested_questions="How many grams does the pump weigh?")
     assert {collection.slug for _question, collection in suggestions(admin_user)} == {"library"}
+    cards = admin.get("/").content.decode().partition('id="suggestions"')[2]
+    assert "/documents/?collection=library" in cards
+    assert copy.slug not in cards
     html = admin.get(f"/?collection={copy.slug}").content.decode()
     assert f'<option value="{copy.slug}" selected>Library (draft)</option>' in html
     client.logout()

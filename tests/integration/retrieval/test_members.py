@@ -140,6 +140,18 @@ def test_a_copy_of_a_collection_has_its_own_members(collection, ingest):
     assert Document.objects.filter(pk=held.pk).exists()
 
 
+@pytest.mark.parametrize("visibility", [None, "signed_in", "granted"])
+def test_the_command_says_which_collection_it_made_and_who_may_ask_it(db, tmp_path, visibility):
+    path = tmp_path / "note.txt"
+    path.write_text("The pump hums.\n")
+    chosen = {"visibility": visibility} if visibility else {}
+    for is_new in (True, False):
+        said = io.StringIO()
+        call_command("ingest", str(path), collection="notes", stdout=said, **chosen)
+        assert ("Made the collection notes, which may be asked by" in said.getvalue()) is is_new
+        assert Collection.objects.get(slug="notes").visibility == (visibility or "public")
+
+
 def test_the_command_reads_what_came_in_a_file(collection, tmp_path):
     path = f"{tmp_path}/pack.zip"
     with open(path, "wb") as file:
