@@ -7,18 +7,22 @@ from playwright.sync_api import expect
 from tests.browser.pages import ask, is_too_wide, share, violations
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
+COUNT_PRINTS = """
+    let prints = 0;
+    window.print = () => { document.documentElement.dataset.prints = ++prints; };
+"""
 
 
 def test_an_answer_is_printed_and_saved(site, anywhere):
     page = anywhere
-    page.add_init_script("window.printed = 0; window.print = () => { window.printed += 1; };")
+    page.add_init_script(COUNT_PRINTS)
     page.goto(site.url)
     turn = ask(page, SEAL_KIT)
     turn.get_by_role("link", name="Print").click()
     expect(page.locator(".paper-question")).to_have_text(SEAL_KIT)
-    page.wait_for_function("window.printed === 1")
+    expect(page.locator("html")).to_have_attribute("data-prints", "1")
     page.get_by_role("button", name="Print").click()
-    assert page.evaluate("window.printed") == 2
+    expect(page.locator("html")).to_have_attribute("data-prints", "2")
     expect(page.locator(".footnotes li").first).to_contain_text("Version")
     assert not is_too_wide(page)
     assert violations(page) == []
