@@ -41,7 +41,7 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
         lines += ["", f"## {_join_lines(collection.name)}", ""]
         if collection.description:
             lines += [_join_lines(collection.description), ""]
-        for document in readable.order_by("title", "pk")[:DOCUMENTS_LISTED]:
+        for document in readable.order_by("sort_key", "pk")[:DOCUMENTS_LISTED]:
             title = _join_lines(document.title or document.source).replace("[", "(").replace("]", ")")
             lines.append(f"- [{title}]({address('retrieval:document', document.pk)})")
         if (more := readable.count() - DOCUMENTS_LISTED) > 0:

@@ -168,7 +168,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     ]
     readonly_fields = [*progress_fields, *file_fields]
 
-    @admin.display(description=_("document"), ordering="title")
+    @admin.display(description=_("document"), ordering="sort_key")
     def name(self, document: Document) -> str:
         return str(document)
 

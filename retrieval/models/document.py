@@ -16,6 +16,7 @@ from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
 from retrieval.models.narrowing import build_readers, is_narrowed, is_seen_by
+from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce
 
 
@@ -136,10 +137,15 @@ class Document(Job):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
 
+    # The name of a document without a title is its source.
+    sort_key = models.GeneratedField(
+        expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
+    )
+
     objects = DocumentQuerySet.as_manager()
 
     class Meta:
-        ordering = ["title", "source", "id"]
+        ordering = ["sort_key", "source", "id"]
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]

@@ -127,7 +127,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
     readable = Document.objects.readable_by(request.user)
-    context["members"] = list(readable.filter(parent=found).order_by("source"))
+    context["members"] = list(readable.filter(parent=found))
     context["parent"] = readable.filter(members=found).first()
     served = DocumentText.objects.filter(document=found).first()
     parts: Sequence[str] = ()

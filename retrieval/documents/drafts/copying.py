@@ -21,7 +21,9 @@ from retrieval.tables.stored_tables import copy_tables
 
 # A copy keeps its own place, and its own job ingests it if needed.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
-_COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
+_COPIED: list[str] = [
+    str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
+]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
 # A copied document (other) and its copy (own).
 _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"

@@ -36,6 +36,24 @@ def test_it_has_pages_and_finds_titles_and_file_names(client, collection, ingest
 
 
 @pytest.mark.parametrize(
+    "ordered",
+    [
+        ["1.5 Orders", "2.1 Receipt", "10.1 Returns", "10.2 Repairs"],
+        ["annex 9", "Annex 10", "annex 010b"],
+        ["2.pdf", "Page 3 of the plan", "page 20 of the plan"],
+        ["Law of 1998, § 2", "Law of 1998, § 12", "Law of 2001, § 1"],
+        ["1", "1.10", "1.10.2", "1.11"],
+        ["a", "b 99999999999", "c"],
+    ],
+)
+def test_documents_are_sorted_by_the_numbers_in_their_titles_or_names(collection, ordered):
+    for number, name in enumerate(reversed(ordered)):
+        title, source = ("", name) if number % 2 else (name, f"x{number}.md")
+        Document.objects.create(collection=collection, title=title, source=source)
+    assert [document.title or document.source for document in Document.objects.all()] == ordered
+
+
+@pytest.mark.parametrize(
     ("referer", "leads_back"),
     [
         ("http://testserver/c/00000000-0000-4000-8000-000000000000/", True),
