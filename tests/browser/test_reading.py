@@ -250,3 +250,44 @@ def test_sentences_that_the_sources_do_not_bear_out_are_marked(site, anywhere):
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "The kit holds 14 parts [1]. (not supported by the sources) It is green." in copied
+
+
+def test_on_a_phone_the_actions_of_an_answer_are_one_row_of_icons(site, visitor):
+    page = visitor(**PHONE)
+    page.goto(site.url)
+    actions = ask(page, ADD_VAR).locator(".actions .action")
+    places = actions.evaluate_all("nodes => nodes.map(node => node.getBoundingClientRect().toJSON())")
+    assert len(places) >= 5
+    assert len({place["top"] for place in places}) == 1
+    assert [place for place in places if min(place["width"], place["height"]) < 44] == []
+    for name in ("Copy", "Print", "Save", "Helpful", "Not helpful"):
+        expect(page.locator(".actions").get_by_text(name, exact=True)).to_have_count(1)
+
+
+def test_every_page_for_readers_leads_to_asking_browsing_and_help(site, anywhere):
+    page = anywhere
+    page.goto(site.url)
+    ask(page, ADD_VAR).locator(".cite a").first.click()
+    page.get_by_role("link", name="Open the document").click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    page.goto(site.url + "/documents/")
+    for link, heading in (("Help", "Help"), ("Browse documents", "Collections and documents")):
+        page.locator(".bar-links").get_by_role("link", name=link).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        expect(page.locator(".bar-links [aria-current]")).to_have_accessible_name(link)
+    page.locator(".list a").first.click()
+    page.locator(".bar-links").get_by_role("link", name="Ask").click()
+    expect(page.locator("#ask textarea")).to_be_visible()
+
+
+def test_on_a_phone_a_page_begins_with_the_document(site, visitor):
+    page = visitor(**PHONE)
+    page.goto(site.url + "/documents/")
+    collections = page.locator(".outline details")
+    expect(collections).not_to_have_attribute("open", "")
+    collections.locator("summary").click()
+    collections.get_by_role("link", name="Handbook").click()
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
+    page.locator(".list a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
+    expect(page.locator(".outline a").first).to_be_hidden()

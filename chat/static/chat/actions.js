@@ -38,7 +38,11 @@
     }
     if (before === body.dataset.copied) return;
     label.textContent = live.textContent = body.dataset.copied;
-    setTimeout(() => (label.textContent = before), 2000);
+    button.classList.add("is-done");
+    setTimeout(() => {
+      label.textContent = before;
+      button.classList.remove("is-done");
+    }, 2000);
   });
 
   // Panels ---------------------------------------------------------------------------------------------------------
