@@ -85,6 +85,7 @@ def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back:
         "back": f"{back}#answer-{chosen[0].id}" if request.GET.get("answer") else back,
         "query": f"?answer={chosen[0].id}" if request.GET.get("answer") else "",
         "number": len(turns),
+        "is_alone": len(chosen) == 1,
         "is_shared": request.resolver_match is not None and request.resolver_match.url_name == "print_shared",
     }
     return render(request, "chat/printed.html", context)

@@ -10,7 +10,7 @@ ANSWERED = "What is the difference between addVar and setVar?"
 OFF_TOPIC = "Who won the football world cup in 1998?"
 
 
-def test_axe_finds_nothing_serious(site, page):
+def test_axe_finds_nothing(site, page):
     page.goto(site.url)
     found = in_all_looks(page)
     # On the narrow screen, which it is by now.
@@ -33,7 +33,7 @@ def test_axe_finds_nothing_serious(site, page):
     assert found == []
 
 
-def test_axe_finds_nothing_serious_in_rarer_states(model_site, page, model):
+def test_axe_finds_nothing_in_rarer_states(model_site, page, model):
     page.goto(model_site.url)
     model.statuses = [401]
     turn = ask(page, ANSWERED)
@@ -51,7 +51,7 @@ def test_axe_finds_nothing_serious_in_rarer_states(model_site, page, model):
     assert found == []
 
 
-def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site, page):
+def test_axe_finds_nothing_while_one_judges_shares_and_renames(site, page):
     from chat.models import Answer
 
     page.goto(site.url)

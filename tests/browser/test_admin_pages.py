@@ -152,7 +152,7 @@ def test_the_pages_of_language_models_and_instructions(own_site, page):
             written.delete()
 
 
-def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site, page):
+def test_axe_finds_nothing_in_forms_that_django_makes(own_site, page):
     own_site.sign_in(page)
     answered = (ask(page, "Which seal kit fits the MX-9920-W?").get_attribute("id") or "").removeprefix("answer-")
     page.goto(f"{own_site.url}/admin/chat/answer/{answered}/change/")
