@@ -101,6 +101,16 @@ def test_an_answer_is_approved_from_a_refused_one(admin, page, document, curator
     assert ask()["approved"]["by"] == "Carla"
 
 
+def test_an_offered_passage_shows_the_place_of_the_searched_words(admin, page, document, ingest):
+    filler = " ".join(f"The gate of yard {number} is green." for number in range(30))
+    ingest(document.collection, "stays.md", f"# Rules\n\n## Stays\n\n{filler} A *fortnight* at home is <i>fine</i>.")
+    html = admin.get(page, {"find": "fortnight home"}).content.decode()
+    preview = html.partition("Library · Stays")[2].partition("curation-excerpt")[2].partition("</label>")[0]
+    assert "… " in preview
+    assert "A <mark>fortnight</mark> at <mark>home</mark> is" in preview
+    assert "yard 26" not in preview
+
+
 def test_a_question_is_given_to_one_passage_alone_which_answers_it(admin, page, document, ingest):
     wrong = ingest(document.collection, "canteen.md", "# Canteen\n\nThe canteen has soup.")
     admin.post(page, {"action": "give", "passage": passage(wrong).pk})
