@@ -58,18 +58,33 @@ class OfferedPassage:
         return f"{self.marker}:{self.passage.chunk_id}"
 
     @property
-    def label(self) -> SafeString:
+    def title(self) -> str:
+        return self.passage.document_title or self.passage.source
+
+    @property
+    def href(self) -> str:
+        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+
+    @property
+    def where(self) -> str:
         passage = self.passage
-        where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        return place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+
+    @property
+    def label(self) -> SafeString:
         return format_html(
             '<span><strong>[{}]</strong> <a href="{}" target="_blank">{}</a> <span class="curation-quiet">{}</span>'
             '<span class="curation-excerpt">{}</span></span>',
             self.marker,
-            passage_url(passage.document_id, passage.start, passage.end),
-            passage.document_title or passage.source,
-            where,
-            _cut_preview(self.question, passage),
+            self.href,
+            self.title,
+            self.where,
+            self.excerpt,
         )
+
+    @property
+    def excerpt(self) -> SafeString:
+        return _cut_preview(self.question, self.passage)
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
