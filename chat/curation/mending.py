@@ -15,8 +15,10 @@ from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
@@ -46,6 +48,7 @@ from retrieval.types import SearchFilters, TriedQuestions
 logger = logging.getLogger(__name__)
 
 MOST_QUESTIONS = 5
+MOST_ADDED = 10
 
 
 class MendingAdmin(PageAdmin):
@@ -90,6 +93,8 @@ class MendingAdmin(PageAdmin):
         if said:
             self.message_user(request, said, messages.SUCCESS)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
+        collections = list(Collection.objects.curated_by(user).in_service())
+        asked = _find_asked(answer, collections)
         context = {
             "original": answer,
             "question": question,
@@ -105,11 +110,30 @@ class MendingAdmin(PageAdmin):
             "may_give": user.has_perm("retrieval.change_chunk"),
             "may_upload": user.has_perm("retrieval.add_document"),
             "documents": _list_documents(user, offers),
-            "collections": Collection.objects.curated_by(user).in_service(),
+            "collections": collections,
+            "asked_collections": asked,
+            "other_collections": [each for each in collections if each not in asked],
+            "added": self._list_added(user, answer, asked),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
             "near_approved": _find_near_approved(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
+
+    def _list_added(
+        self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
+    ) -> list[tuple[str, str, SafeString]]:
+        """Return address, title and status of the latest documents of the collections, read after the question."""
+        if not user.has_perm("retrieval.view_document"):
+            return []
+        since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
+        documents = (
+            Document.objects.readable_by(user).filter(since, collection__in=asked).order_by("-updated_at", "-pk")
+        )
+        show_state = self.admin_site.get_model_admin(Document).state  # type: ignore[attr-defined]
+        return [
+            (reverse("admin:retrieval_document_change", args=[each.pk]), str(each), show_state(each))
+            for each in documents.order_by("-updated_at", "-pk")[:MOST_ADDED]
+        ]
 
     def _build_form(
         self, request: HttpRequest, answer: Answer, offers: Sequence[OfferedPassage], way: str
@@ -139,6 +163,15 @@ class MendingAdmin(PageAdmin):
         if is_scope:
             form.fields["text"].help_text = ""
         return form
+
+
+def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
+    """Return those of the collections that the question was asked of."""
+    try:
+        searched = answer.filters().collections
+    except RagsiteError:
+        searched = ()
+    return [each for each in collections if each.pk in searched]
 
 
 class Outcome(StrEnum):

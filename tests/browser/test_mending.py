@@ -1,7 +1,7 @@
 """A curator mends an answer in the browser."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.browser.conftest import PHONE
 from tests.browser.pages import ask, is_too_wide, violations
@@ -64,3 +64,25 @@ def test_a_given_question_is_compared_and_taken_back_or_saved(site, visitor, ask
             expect(page.get_by_text("Saved. The passage has the question now")).to_be_visible()
     turn = read_answer(site, visitor)
     expect(turn.locator("[data-answer-text]")).to_contain_text("setVar")
+
+
+def test_an_added_document_is_read_and_the_question_asked_again(site, page, asked):
+    site.sign_in(page)
+    page.goto(asked)
+    page.get_by_role("heading", name="Add or correct a document").click()
+    page.get_by_role("link", name="Add documents to Lingo language reference").click()
+    expect(page.get_by_label("Collection").locator("option:checked")).to_have_text("Lingo language reference")
+    text = b"# Plants\n\nThe porter waters the plants of the ground floor on Mondays.\n"
+    page.set_input_files("#id_file", [FilePayload(name="plants.md", mimeType="text/markdown", buffer=text)])
+    expect(page.locator(".uploads .ragsite-status")).to_have_text("waiting")
+    page.get_by_role("link", name="Back to the page from which you came").click()
+    added = page.get_by_role("region", name="Added or read again since")
+    again = added.get_by_role("button", name="Ask again with these documents")
+    expect(added).to_contain_text("plants")
+    expect(again).to_be_hidden()
+    site.work()
+    # The status changes without a reload.
+    expect(again).to_be_visible()
+    assert violations(page) == []
+    again.click()
+    expect(page.get_by_role("region", name="As it is answered now")).to_contain_text("The porter waters the plants")

@@ -205,6 +205,37 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     assert find_unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
 
 
+def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, document, ingest, curator):
+    add = reverse("admin:retrieval_document_add")
+    other = Collection.objects.create(slug="other", name="Other")
+    hidden = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
+    first, of_others = f"{add}?collection={document.collection_id}&amp;next={page}", f"{add}?collection={other.pk}"
+    assert "since the question was asked" not in admin.get(page).content.decode()
+    html = admin.get(page).content.decode()
+    assert first in html
+    assert of_others in html
+    assert "not asked of" not in html
+    Answer.objects.update(collection=document.collection)
+    asked, _, others = admin.get(page).content.decode().partition("not asked of")
+    assert first in asked
+    assert of_others not in asked
+    assert of_others in others
+    assert f"collection={hidden.pk}&" not in others
+
+    shown = admin.get(add, {"collection": document.collection_id, "next": page}).content.decode()
+    assert f'<option value="{document.collection_id}" selected>' in shown
+    assert f'<a href="{page}">Back' in shown
+    assert "evil" not in admin.get(add, {"next": "https://evil.example/"}).content.decode()
+    sent = {"collection": document.collection_id, "text": "# Home\n\nStay at home for a fortnight.", "next": page}
+    assert admin.post(add, sent | {"metadata": "{}"}).headers["Location"] == page
+    ingest(other, "elsewhere.md", "# Elsewhere\n\nNothing.")
+    html = admin.get(page).content.decode().partition('id="added"')[2].partition("</section>")[0]
+    assert "Home" in html or "Pasted text" in html
+    assert 'data-document-status="' in html
+    assert "Elsewhere" not in html
+    assert "Leave" not in html
+
+
 def test_out_of_scope_is_no_gap(admin, page, document, curator):
     scope = scope_of({}, User.objects.create_superuser("root"))
     assert [one.question for one in find_unanswered(scope)[0]] == [QUESTION]
