@@ -304,7 +304,10 @@ def _build_shown(
     return {
         "answer": answer,
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
+        # Rows of a table are many places of one name.
+        "cited": list(
+            {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
+        ),
         "alternatives": result_cards(answer.alternatives),
         "approved": approved_line(approval.by, approval.on) if approval else "",
         "passage": citations[0].chunk_id if needs_passage else None,
