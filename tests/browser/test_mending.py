@@ -86,3 +86,20 @@ def test_an_added_document_is_read_and_the_question_asked_again(site, page, aske
     assert violations(page) == []
     again.click()
     expect(page.get_by_role("region", name="As it is answered now")).to_contain_text("The porter waters the plants")
+
+
+def test_who_sees_a_collection_is_listed_before_an_account_is_named(site, visitor):
+    page = visitor(**PHONE)
+    site.sign_in(page)
+    page.goto(f"{site.url}/admin/retrieval/collection/")
+    page.get_by_role("link", name="Lingo language reference").click()
+    page.get_by_role("link", name="Who sees this?").click()
+    readers = page.get_by_role("region", name="Who may read it")
+    expect(readers.get_by_role("row", name="Visitors without an account")).to_contain_text("is open to everybody")
+    expect(page.locator("#accounts option[value=admin]")).to_have_count(1)
+    assert violations(page) == []
+    assert not is_too_wide(page)
+    page.get_by_role("combobox", name="Account").fill("admi")
+    page.get_by_role("button", name="Why?").click()
+    page.get_by_role("link", name="admin", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Superusers read everything.")
