@@ -306,6 +306,8 @@ class BoostScore:
 
 # A curator gave the question to the passage.
 GIVEN_QUESTION = "question=given"
+# Questions of passages by chunk id, which one search takes for those that a curator gave.
+TriedQuestions = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

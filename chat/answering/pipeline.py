@@ -44,7 +44,7 @@ from retrieval.index.closeness import current_calibration
 from retrieval.models import Collection
 from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.text.language import detect_language
-from retrieval.types import SearchFilters, SearchMethod, Turn
+from retrieval.types import SearchFilters, SearchMethod, TriedQuestions, Turn
 
 logger = logging.getLogger(__name__)
 begin_at_zero(INSTRUCTIONS, RULE_NAMES)
@@ -61,6 +61,7 @@ async def answer(
     model: str = "",
     without_model: str = "",
     instructions: str | None = None,
+    tried: TriedQuestions | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
@@ -70,7 +71,7 @@ async def answer(
     the published one. A ``profile`` is used instead, without approved answers. ``model`` names the writer; empty: the
     site's default; ``extractive`` quotes the documents. ``without_model`` is the reader's notice that no language model
     may be used; empty: one may. ``instructions`` are for the model; None: the active ones of the only collection of all
-    sources.
+    sources. ``tried`` questions of passages count as if they were stored.
 
     The joined tokens are the completed text. If the model failed on the way, `Completed` contains a replacement and a
     notice.
@@ -89,7 +90,7 @@ async def answer(
     # Refused instructions must not return as part of the conversation.
     history = [turn for turn in history if not await in_thread(find_instruction, turn.question)]
     try:
-        draft = await in_thread(find_sources, question, filters, method, history, subject, profile)
+        draft = await in_thread(find_sources, question, filters, method, history, subject, profile, tried)
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)

@@ -23,7 +23,7 @@ from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, name_tables
 from retrieval.text.language import detect_language
-from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, Turn
+from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, TriedQuestions, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -134,10 +134,11 @@ def find_sources(
     history: Sequence[Turn],
     subject: str,
     profile: NamedProfile | None,
+    tried: TriedQuestions | None = None,
 ) -> AnswerDraft:
     """Search with the ``profile``, by default the ``subject``'s."""
     profile = profile or choose_profile(subject)
-    result = search(question, filters, method=method, profile=profile, history=history)
+    result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
         context = assemble(
             result.hits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -13,12 +13,14 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import find_quote_offset
 from chat.answering.checking.citations import find_markers
+from chat.answering.checking.words import find_stem_set, split_words
+from chat.answering.results import find_snippet
 from chat.curation import approval
+from chat.debugging.candidates import snippet
 from chat.models import ApprovedAnswer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
@@ -36,7 +38,6 @@ from retrieval.text.questions import normalize
 from retrieval.types import Passage
 
 NEAREST = 8
-_EXCERPT_CHARACTERS = 320
 _BADGES = {
     ApprovedAnswer.State.DRAFT: "pending",
     ApprovedAnswer.State.APPROVED: "ready",
@@ -46,28 +47,53 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that can be cited, with its marker."""
+    """A passage that can be cited, with its marker; its preview shows the words of ``question``."""
 
     marker: int
     passage: Passage
+    question: str = ""
 
     @property
     def value(self) -> str:
         return f"{self.marker}:{self.passage.chunk_id}"
 
     @property
-    def label(self) -> SafeString:
+    def title(self) -> str:
+        return self.passage.document_title or self.passage.source
+
+    @property
+    def href(self) -> str:
+        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+
+    @property
+    def where(self) -> str:
         passage = self.passage
-        where = place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        return place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+
+    @property
+    def label(self) -> SafeString:
         return format_html(
             '<span><strong>[{}]</strong> <a href="{}" target="_blank">{}</a> <span class="curation-quiet">{}</span>'
             '<span class="curation-excerpt">{}</span></span>',
             self.marker,
-            passage_url(passage.document_id, passage.start, passage.end),
-            passage.document_title or passage.source,
-            where,
-            Truncator(plain(passage.content)).chars(_EXCERPT_CHARACTERS),
+            self.href,
+            self.title,
+            self.where,
+            self.excerpt,
         )
+
+    @property
+    def excerpt(self) -> SafeString:
+        return _cut_preview(self.question, self.passage)
+
+
+def _cut_preview(question: str, passage: Passage) -> SafeString:
+    """Return the passage's words around the sentence nearest to the question, with the question's words marked."""
+    text, asked = plain(passage.content), find_stem_set(question)
+    nearest = text.find(find_snippet(question, replace(passage, content=text)))
+    return snippet(
+        text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
+    )
 
 
 def find_offers(
@@ -82,7 +108,7 @@ def find_offers(
         restrict(Chunk.objects.filter(pk__in=known), build_filters(user)).order_by().values_list("pk", flat=True)
     )
     passages = load_passages(readable)
-    offers = [OfferedPassage(marker, passages[pk]) for marker, pk in cited if pk in passages]
+    offers = [OfferedPassage(marker, passages[pk], question) for marker, pk in cited if pk in passages]
     if not question.strip():
         return offers, ""
     try:
@@ -92,7 +118,8 @@ def find_offers(
         return offers, str(error)
     last = max((marker for marker, _pk in cited), default=0)
     fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]
-    return offers + [OfferedPassage(marker, passage) for marker, passage in enumerate(fresh, start=last + 1)], ""
+    offers += [OfferedPassage(marker, passage, question) for marker, passage in enumerate(fresh, start=last + 1)]
+    return offers, ""
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -10,8 +14,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
@@ -28,16 +35,20 @@ from core import deadline
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.search_filters import build_filters
+from retrieval.search.passage_rows import load_passages
 from retrieval.search.search_places import place_to_search
 from retrieval.text.questions import normalize
+from retrieval.types import SearchFilters, TriedQuestions
+
+logger = logging.getLogger(__name__)
 
 MOST_QUESTIONS = 5
+MOST_ADDED = 10
 
 
 class MendingAdmin(PageAdmin):
@@ -53,11 +64,14 @@ class MendingAdmin(PageAdmin):
             raise Http404
         user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
         collection = answer.collection.slug if answer.collection is not None else ""
+        tried: Trial | None = None
         wanted = request.GET.get("find", "").strip()
         offers, trouble = find_offers(user, wanted or question, _find_cited_chunks(answer), collection)
         forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
-        if doing in forms:
+        if doing == "check":
+            tried = _try_approval(forms["approve"], user)
+        elif doing in forms:
             if not user.has_perm("chat.add_approvedanswer"):
                 raise PermissionDenied
             if forms[doing].is_valid():
@@ -65,22 +79,28 @@ class MendingAdmin(PageAdmin):
                 forms[doing].keep(approved)
                 self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
                 said = _("Saved. Ask again to see what readers get now.")
-        elif doing == "give":
-            if refusal := give(user, request.POST.get("passage", ""), question):
+        elif doing in ("try", "give"):
+            chunk_id = request.POST.get("passage", "")
+            tried = try_giving(user, chunk_id, answer) if doing == "try" else None
+            if refusal := tried.refusal if tried is not None else give(user, chunk_id, question):
                 messages.error(request, refusal)
-            else:
-                said = _("The passage has the question now. Ask again to see the answer.")
+                tried = None
+            elif doing == "give":
+                said = _("Saved. The passage has the question now, and readers get the new answer.")
         elif doing == "wording":
             add_wording(user, request.POST.get("approved", ""), question)
             said = _("Saved. Ask again to see what readers get now.")
         if said:
             self.message_user(request, said, messages.SUCCESS)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
+        collections = list(Collection.objects.curated_by(user).in_service())
+        asked = _find_asked(answer, collections)
         context = {
             "original": answer,
             "question": question,
             "before": _build_shown(answer, answer.citations.all()),
-            "again": ask_again(user, question, collection) if doing == "ask" else None,
+            "again": ask_again(user, answer) if doing == "ask" else None,
+            "tried": tried,
             "offers": offers,
             "trouble": trouble,
             "find": wanted,
@@ -90,11 +110,30 @@ class MendingAdmin(PageAdmin):
             "may_give": user.has_perm("retrieval.change_chunk"),
             "may_upload": user.has_perm("retrieval.add_document"),
             "documents": _list_documents(user, offers),
-            "collections": Collection.objects.curated_by(user).in_service(),
+            "collections": collections,
+            "asked_collections": asked,
+            "other_collections": [each for each in collections if each not in asked],
+            "added": self._list_added(user, answer, asked),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
             "near_approved": _find_near_approved(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
+
+    def _list_added(
+        self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
+    ) -> list[tuple[str, str, SafeString]]:
+        """Return address, title and status of the latest documents of the collections, read after the question."""
+        if not user.has_perm("retrieval.view_document"):
+            return []
+        since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
+        documents = (
+            Document.objects.readable_by(user).filter(since, collection__in=asked).order_by("-updated_at", "-pk")
+        )
+        show_state = self.admin_site.get_model_admin(Document).state  # type: ignore[attr-defined]
+        return [
+            (reverse("admin:retrieval_document_change", args=[each.pk]), str(each), show_state(each))
+            for each in documents.order_by("-updated_at", "-pk")[:MOST_ADDED]
+        ]
 
     def _build_form(
         self, request: HttpRequest, answer: Answer, offers: Sequence[OfferedPassage], way: str
@@ -114,7 +153,7 @@ class MendingAdmin(PageAdmin):
         if is_scope:
             initial["text"] = _("This site does not answer questions about this.")
         data = None
-        if request.POST.get("action") == way:
+        if request.POST.get("action") in ((way,) if is_scope else (way, "check")):
             data = request.POST.copy()
             kind = ApprovedAnswer.Kind.OUT_OF_SCOPE if is_scope else ApprovedAnswer.Kind.ANSWER
             data.update({"kind": kind, "state": ApprovedAnswer.State.APPROVED})
@@ -126,25 +165,120 @@ class MendingAdmin(PageAdmin):
         return form
 
 
-def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Move the question to the passage; return an error message or "". Raises: PermissionDenied."""
+def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
+    """Return those of the collections that the question was asked of."""
+    try:
+        searched = answer.filters().collections
+    except RagsiteError:
+        searched = ()
+    return [each for each in collections if each.pk in searched]
+
+
+class Outcome(StrEnum):
+    """What became of the passage in the new answer."""
+
+    QUOTED = "quoted"
+    SOURCE = "source"
+    ABSENT = "absent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change that is not saved, with the answer that it gives.
+
+    ``action`` saves it, by the form with the id ``form`` if there is one. ``refusal`` says why it cannot be saved.
+    """
+
+    action: str = ""
+    shown: Mapping[str, object] = field(default_factory=dict)
+    passage: OfferedPassage | None = None
+    outcome: str = ""
+    other_collection: str = ""
+    form: str = ""
+    refusal: str = ""
+
+
+def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
+    """Ask again as if the passage had the question; nothing is stored. Raises: PermissionDenied."""
+    question = answer.standing_alone
+    planned = _plan_giving(user, chunk_id, question)
+    if not planned:
+        return Trial(refusal=_choose_another())
+    for changed in planned:
+        if refusal := reason_not_to_change(changed.collection):
+            return Trial(refusal=refusal)
+    chunk = next(iter(planned))
+    passage = load_passages([chunk.pk]).get(chunk.pk)
+    if passage is None:
+        return Trial(refusal=_choose_another())
+    shown = ask_again(user, answer, {changed.pk: questions for changed, questions in planned.items()})
+    searched = answer.collection if answer.document is None else answer.document.collection
+    elsewhere = searched is not None and searched.pk != chunk.collection_id
+    return Trial(
+        action="give",
+        shown=shown,
+        passage=OfferedPassage(1, passage, question),
+        outcome=_find_outcome(shown, chunk.pk),
+        other_collection=str(searched) if elsewhere else "",
+    )
+
+
+def _find_outcome(shown: Mapping[str, Any], chunk_id: int) -> Outcome:
+    if shown["answer"].error:
+        return Outcome.FAILED
+    if chunk_id in shown["quoted"]:
+        return Outcome.QUOTED
+    return Outcome.SOURCE if chunk_id in shown["sources"] else Outcome.ABSENT
+
+
+def _try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
+    """Show the answer of a valid form as readers would get it. Raises: PermissionDenied."""
+    if not user.has_perm("chat.add_approvedanswer"):
+        raise PermissionDenied
+    if not form.is_valid():
+        return None
+    answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
+    chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
+    return Trial(action="approve", shown={**_build_shown(answer), "cited": chosen}, form="approve")
+
+
+def _choose_another() -> str:
+    return _("Choose a passage of a collection that you may change.")
+
+
+def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
+    """Return the new questions of the passage, which comes first, and of those that had the question.
+
+    Empty if the user may not change the passage. Raises: PermissionDenied.
+    """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied
     chunks = Chunk.objects.filter(
         collection__in=Collection.objects.curated_by(user), document__in=Document.objects.readable_by(user)
-    )
-    chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() else None
+    ).select_related("collection")
+    chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
     if chunk is None:
-        return _("Choose a passage of a collection that you may change.")
-    had_it = list(chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk))
+        return {}
+    had_it = chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk)
+    return {
+        chunk: [question, *_remove_question(question, chunk)][:MOST_QUESTIONS],
+        **{other: _remove_question(question, other) for other in had_it},
+    }
+
+
+def give(user: AnyUser, chunk_id: str, question: str) -> str:
+    """Move the question to the passage; return an error message or "". Raises: PermissionDenied."""
+    planned = _plan_giving(user, chunk_id, question)
     try:
-        with lock_for_change(*{each.collection_id for each in [chunk, *had_it]}):
-            for other in had_it:
-                rewrite_questions(other, _remove_question(question, other))
-            rewrite_questions(chunk, [question, *_remove_question(question, chunk)][:MOST_QUESTIONS])
+        with lock_for_change(*{changed.collection_id for changed in planned}):
+            for changed, questions in reversed(planned.items()):
+                rewrite_questions(changed, questions)
     except DocumentRejected as error:
         return str(error)
-    return ""
+    except Chunk.DoesNotExist:
+        return _choose_another()
+    return "" if planned else _choose_another()
 
 
 def _remove_question(question: str, chunk: Chunk) -> list[str]:
@@ -162,39 +296,53 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
 
 
-def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, object]:
+def _build_shown(
+    answer: Answer, citations: Sequence[Citation] = (), sources: AbstractSet[int] = frozenset()
+) -> dict[str, object]:
     approval = get_approval(answer.approved)
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
+        # Rows of a table are many places of one name.
+        "cited": list(
+            {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
+        ),
         "alternatives": result_cards(answer.alternatives),
         "approved": approved_line(approval.by, approval.on) if approval else "",
         "passage": citations[0].chunk_id if needs_passage else None,
+        "quoted": {citation.chunk_id for citation in citations},
+        "sources": sources,
+        "percent": None if answer.confidence is None else round(100 * answer.confidence),
     }
 
 
-def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, object]:
+def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
     """Answer the question for the user without saving."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return _build_shown(*async_to_sync(_ask)(question, build_filters(user, collection)))
-    except RagsiteError as error:
-        return _build_shown(Answer(error=str(error)))
+            return _build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
+    except (RagsiteError, DatabaseError, TimeoutError) as error:
+        logger.warning("A question could not be asked again: %s", error)
+        told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")
+        return _build_shown(Answer(error=told))
 
 
-async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]:
+async def _ask(
+    question: str, filters: SearchFilters, tried: TriedQuestions | None
+) -> tuple[Answer, Sequence[Citation], frozenset[int]]:
     draft: AnswerDraft | None = None
-    async for event in pipeline.answer(question, filters):
+    async for event in pipeline.answer(question, filters, tried=tried):
         match event:
             case AnswerDraft():
                 draft = event
             case Completed():
-                return payloads.unsaved_answer(question, draft, event)
+                sources = draft.sources if draft is not None else ()
+                found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
+                return *payloads.unsaved_answer(question, draft, event), found
             case Failed():
-                return Answer(error=event.message), ()
-    return Answer(error=_("The answer broke off.")), ()
+                return Answer(error=event.message), (), frozenset()
+    return Answer(error=_("The answer broke off.")), (), frozenset()
 
 
 def _find_cited_chunks(answer: Answer) -> list[tuple[int, int]]:

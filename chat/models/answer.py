@@ -240,14 +240,17 @@ class Answer(Leased):
         set_limits(owner, limits)
         return owner
 
-    def filters(self) -> SearchFilters:
-        """Return the filters of the answer's search, with the asker's rights now. Raises: InvalidQuery."""
+    def filters(self, reader: AnyUser | None = None) -> SearchFilters:
+        """Return the filters of the answer's search, with the rights now of the ``reader``, by default the asker.
+
+        Raises: InvalidQuery.
+        """
         document = self.document
         collection = self.collection if document is None else document.collection
         restrictions = to_restrictions(self.asked_filters)
         if document is not None:
             restrictions["documents"] = tuple(document.list_with_members())
-        return build_filters(self.asker, collection.slug if collection else "", **restrictions)
+        return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)
 
     def list_earlier(self, most: int) -> list[Answer]:
         """Return at most ``most`` earlier answers, newest first, also from before a branch."""

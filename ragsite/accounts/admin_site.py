@@ -28,6 +28,7 @@ from core.user_types import AnyUser
 from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
 from ragsite.accounts.sign_in import lacks_second_factor
+from ragsite.accounts.who_sees import list_readers, suggest_accounts
 from ragsite.operations.readiness import count_queued_work
 from ragsite.processes import local_model
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
@@ -125,7 +126,7 @@ class AccountsAdminSite(AdminSite):
         return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
-        """Explain why an account can (not) see a collection, a document or an answer."""
+        """List who can see a collection, a document or an answer, and explain why an account can (not)."""
         subject = _find_subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
@@ -136,7 +137,10 @@ class AccountsAdminSite(AdminSite):
         ]
         context = {
             **self.each_context(request),
-            "title": _t("Why does this person (not) see this?"),
+            "title": _t("Who sees this?"),
+            "readers": list_readers(request.user, subject),
+            "suggested": suggest_accounts(request.user),
+            "similar": suggest_accounts(request.user, name) if account is None else [],
             "subject": subject,
             "asked": {kind: request.GET[kind] for kind in _SUBJECTS if kind in request.GET},
             "account": name,

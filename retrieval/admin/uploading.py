@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
@@ -35,6 +36,13 @@ class _Outcome:
     sentence: str
 
 
+def _find_way_back(request: HttpRequest, data: Mapping[str, str]) -> str:
+    """Return the page of this site from which the user came to add documents, or ""."""
+    address = data.get("next", "")
+    is_own = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+    return address if is_own else ""
+
+
 class UploadingAdmin(PageAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
@@ -49,6 +57,8 @@ class UploadingAdmin(PageAdmin):
                 if is_asked_by_script:
                     return self._answer(outcomes)
                 self._tell(request, outcomes)
+                if back := _find_way_back(request, request.POST):
+                    return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
                     return redirect("admin:retrieval_draft_change", draft.pk)
@@ -63,6 +73,7 @@ class UploadingAdmin(PageAdmin):
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
             "add": True,
+            "back": _find_way_back(request, request.POST or request.GET),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name

@@ -19,7 +19,7 @@ from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
-from retrieval.types import Passage, StoredChunk
+from retrieval.types import Passage, StoredChunk, TriedQuestions
 
 logger = logging.getLogger(__name__)
 
@@ -131,15 +131,17 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
-def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
+def find_given(question: str, chunk_ids: Iterable[int], tried: TriedQuestions) -> frozenset[int]:
     """Return the chunks to which a curator gave this question, or a very similar one.
 
-    Only the wording is compared without an embedder or a scale for its cosines.
+    ``tried`` questions count instead of the stored ones. Only the wording is compared without an embedder or a scale
+    for its cosines.
     """
-    given = fetch(
+    stored = fetch(
         "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
         [list(chunk_ids)],
     )
+    given = [*{**dict(stored), **{pk: tried[pk] for pk in chunk_ids if pk in tried}}.items()]
     asked = normalize(question)
     found = {pk for pk, wordings in given if asked in map(normalize, wordings)}
     calibration = current_calibration() if given and not found else None

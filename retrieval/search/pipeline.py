@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from unicodedata import normalize
@@ -30,7 +30,9 @@ from retrieval.index.term_statistics import (
     read_once,
 )
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
+from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
+from retrieval.rights.search_filters import restrict
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
 from retrieval.search.ranking.fusion import add_searches, boost, fuse
@@ -59,6 +61,7 @@ from retrieval.types import (
     RetrieverWeights,
     SearchFilters,
     SearchMethod,
+    TriedQuestions,
     Turn,
 )
 
@@ -129,13 +132,17 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The results of both retrievers. ``lists`` are the candidates of each search, fused, best first."""
+    """The results of both retrievers.
+
+    ``lists`` are the candidates of each search, fused, best first. Passages with ``tried`` questions are among them.
+    """
 
     question: _Question
     asked: Sequence[Sequence[RetrieverResult]]
     searches: Sequence[_Search]
     lists: Sequence[list[Candidate]]
     strengths: Strengths | None
+    tried: TriedQuestions
 
     @property
     def known(self) -> list[CandidateData]:
@@ -158,6 +165,7 @@ def search(
     profile: NamedProfile | ProfileSettings | None = None,
     reranker: str | None = None,
     history: Sequence[Turn] = (),
+    tried: TriedQuestions | None = None,
 ) -> SearchResult:
     """Return the passages that answer ``question`` best, among those that pass ``filters``, with the explanation.
 
@@ -165,7 +173,8 @@ def search(
     used: a language model completes the question; without a model, it is searched both alone and joined with the
     questions before it. A named ``method`` is searched as published. ``profile`` and ``reranker`` replace the published
     ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every passage contains the quoted phrases and none
-    of the words after a minus (see ``syntax``). The result is empty if no passage matches.
+    of the words after a minus (see ``syntax``). ``tried`` questions count in this search as if they were stored. The
+    result is empty if no passage matches.
 
     Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number; SearchUnavailable if no
     retriever answered.
@@ -185,7 +194,7 @@ def search(
         )
     )
     watch.lap("classify")
-    found = _retrieve(understood, filters, plan, watch)
+    found = _retrieve(understood, filters, plan, watch, tried or {})
     candidates, rerank_trace = _rank(found, plan, watch)
     return _explain(used.name, found, plan, candidates, rerank_trace, filters, watch)
 
@@ -235,21 +244,27 @@ def _understand(
     )
 
 
-def _retrieve(question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch) -> _Found:
+def _retrieve(
+    question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
+) -> _Found:
     """Ask both retrievers for the question, alone and joined, and fuse their results.
 
     A follow-up on a new subject is searched alone. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.lap("legs")
-    searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan))
+    if tried:
+        # Stored questions would be found by their words, in documents that pass the filters.
+        passing = restrict(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
+        tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
+    searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
     watch.lap("scores")
-    lists = _fuse_each(searches, plan)
+    lists = _fuse_each(searches, plan, tried)
     strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
     if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
         question, searches = question.alone(), [replace(searches[0], weight=1.0)]
-        lists = _fuse_each(searches, plan)
-    return _Found(question, asked, searches, lists, strengths)
+        lists = _fuse_each(searches, plan, tried)
+    return _Found(question, asked, searches, lists, strengths, tried)
 
 
 def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
@@ -265,7 +280,7 @@ def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Cand
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
         places = _place_boosts(question.named_collections, before)
-        given = find_given(question.text, terms)
+        given = find_given(question.text, [*terms, *found.tried], found.tried)
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
@@ -354,9 +369,10 @@ def _select_answered(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
-def _fuse_each(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
+def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[int]) -> list[list[Candidate]]:
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
+        ids.update(others)
         return [
             fuse(plan, each.rankings, each.known.scores, ids, _largest_share(each.known.word_shares, ids))
             for each in searches

@@ -140,17 +140,18 @@ def letters(text):
 
 
 def confirm(page, *, accept):
-    """Answer the next dialog; its question will be in the list."""
-    asked = []
-
-    def answer(dialog):
-        asked.append(dialog.message)
-        if accept:
-            dialog.accept()
-        else:
-            dialog.dismiss()
-
-    page.once("dialog", answer)
+    """Answer the site's dialog with the keyboard, and return its question."""
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    asked = dialog.locator("p").inner_text()
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    assert violations(page) == []
+    if accept:
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+    else:
+        page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
     return asked
 
 

@@ -199,6 +199,12 @@ def test_an_answer_is_approved_and_readers_see_by_whom(own_site, visitor):
     assert not is_too_wide(page)
     tab_to(page, way.get_by_role("button", name="Approve", exact=True))
     page.keyboard.press("Enter")
+    trial = page.get_by_role("region", name="As it would be answered")
+    expect(trial).to_contain_text("Animals stay outside the pump room.")
+    assert violations(page) == []
+    assert not is_too_wide(page)
+    tab_to(page, trial.get_by_role("button", name="Save"))
+    page.keyboard.press("Enter")
     expect(page.get_by_text("Saved. Ask again")).to_be_visible()
     reader.goto(own_site.url)
     ask(reader, question.upper())

@@ -49,12 +49,17 @@ def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site, page):
     expect(page).to_have_title("Variables <b> · Ragsite")
 
     # The entry that takes the place of a deleted one has the focus.
+    delete = entry(page, "Seals").get_by_role("button", name="Delete")
+    delete.press("Enter")
+    assert confirm(page, accept=False) == "Delete “Seals” and its answers?"
+    expect(delete).to_be_focused()
+    expect(entries).to_have_count(3)
+    delete.press("Enter")
     confirm(page, accept=True)
-    entry(page, "Seals").get_by_role("button", name="Delete").press("Enter")
     expect(page.locator("#live")).to_have_text("The conversation is deleted.")
     expect(entry(page, "setVar").locator(".entry-title")).to_be_focused()
-    confirm(page, accept=True)
     entry(page, "setVar").get_by_role("button", name="Delete").press("Enter")
+    confirm(page, accept=True)
     expect(entries).to_have_count(1)
     expect(renamed.locator(".entry-title")).to_be_focused()
     expect(page.locator(".turn")).to_have_count(1)
@@ -77,9 +82,9 @@ def test_conversations_are_searched_by_what_was_said(site, visitor):
     # The list stays filtered when a conversation is deleted from it.
     search.fill("seal")
     expect(entries).to_have_count(1)
-    confirm(page, accept=True)
     entries.hover()
     entries.get_by_role("button", name="Delete").click()
+    confirm(page, accept=True)
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “seal”.")
     expect(search).to_be_focused()
     search.press("Escape")

@@ -214,7 +214,11 @@ RULES = {
     "admin:why": either(
         get("admin:why", document=of(Document), account="bob"), get("admin:why", answer=World.some_answer, account="")
     ),
-    "admin:chat_answer_mend": either(get("admin:chat_answer_mend"), post("admin:chat_answer_mend", action="ask")),
+    "admin:chat_answer_mend": either(
+        get("admin:chat_answer_mend"),
+        post("admin:chat_answer_mend", action="ask"),
+        post("admin:chat_answer_mend", action="try", passage=of(Chunk)),
+    ),
     "admin:chat_collectioninstructions_activate": post("admin:chat_collectioninstructions_activate"),
     "admin:chat_collectioninstructions_withdraw": post("admin:chat_collectioninstructions_withdraw"),
     "admin:evaluation_make_case": post("admin:evaluation_make_case", answer=lambda world: str(world.some_answer())),

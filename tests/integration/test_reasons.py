@@ -4,10 +4,13 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.urls import reverse
 
+from chat.conversations import sharing
 from chat.conversations.rights import explain_answer
 from chat.models import Answer, Conversation
 from ragsite.accounts.roles import create_roles
+from ragsite.models import ApiKey
 from retrieval.models import Collection, CollectionGrant, Draft, Visibility
+from retrieval.rights.audience import ReaderKind, list_accounts, list_collection_readers, list_document_readers
 from retrieval.rights.reasons import explain_collection, explain_document
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +34,15 @@ def people():
     return made
 
 
+def assert_same(readers, reasons, people):
+    """Assert that the list of readers has those accounts, and visitors, that a reason lets read."""
+    listed = set(list_accounts(readers).values_list("username", flat=True))
+    if any(each.kind is ReaderKind.VISITORS for each in readers):
+        listed |= {"visitor"}
+    active = {name for name, person in people.items() if person.is_active or name == "visitor"}
+    assert listed == {name for name, reason in reasons.items() if reason.is_seen} & active
+
+
 SEEN = {
     "public": "visitor reader nurse gone staff curator boss",
     "signed_in": "reader nurse staff curator boss",
@@ -47,6 +59,7 @@ def test_of_a_collection(visibility, people):
     reasons = {name: explain_collection(person, collection) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == SEEN[visibility]
     assert reasons["boss"].rule == "Superusers read everything."
+    assert_same(list_collection_readers(collection), reasons, people)
     if visibility == Visibility.GRANTED:
         assert reasons["nurse"].rule == "The group care has a grant in Care home: reader: asks it."
         assert "This account and its groups have none" in reasons["staff"].rule
@@ -73,6 +86,23 @@ def test_of_a_document(narrowed, seen, said, people, collection, ingest):
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == seen
     for name, sentence in said.items():
         assert sentence in reasons[name].rule
+    assert_same(list_document_readers(document), reasons, people)
+
+
+@pytest.mark.parametrize("visibility", Visibility.values)
+def test_lists_agree_with_reasons_for_grants_and_restricted_documents(visibility, people, collection, ingest):
+    document = ingest(collection, "leave.md", "There are 25 days of leave.")
+    document.metadata = {"groups": ["care"]}
+    document.save()
+    Collection.objects.filter(pk=collection.pk).update(visibility=visibility)
+    document.refresh_from_db()
+    care = Group.objects.get(name="care")
+    for grants in ([], [{"user": people["reader"]}], [{"user": people["reader"], "role": "curator"}, {"group": care}]):
+        collection.grants.all().delete()
+        for grant in grants:
+            CollectionGrant.objects.create(collection=collection, **grant)
+        reasons = {name: explain_document(person, document) for name, person in people.items()}
+        assert_same(list_document_readers(document), reasons, people)
 
 
 def test_of_a_working_copy(people, collection):
@@ -80,6 +110,7 @@ def test_of_a_working_copy(people, collection):
     Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
     reasons = {name: explain_collection(person, copy) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == "staff curator boss"
+    assert_same(list_collection_readers(copy), reasons, people)
     assert "change the documents of Library" in reasons["reader"].rule
 
 
@@ -115,3 +146,87 @@ def test_the_page(people, collection, client):
     assert f"{page}?collection={collection.pk}" in shown
     client.force_login(people["staff"])
     assert client.get(page, {"collection": collection.pk, "account": "reader"}).status_code == 404
+
+
+def make_key(user, name, **values):
+    return ApiKey.objects.create(user=user, name=name, public_id=name, digest=name, scopes=["ask"], **values)
+
+
+def rows_of(client, **asked):
+    return [(row.who, row.number) for row in client.get(reverse("admin:why"), asked).context["readers"].rows]
+
+
+def test_the_page_lists_who_may_read(people, collection, client, settings):
+    Collection.objects.filter(pk=collection.pk).update(visibility=Visibility.STAFF)
+    care = Group.objects.get(name="care")
+    CollectionGrant.objects.create(collection=collection, group=care)
+    CollectionGrant.objects.create(collection=collection, user=people["reader"])
+    CollectionGrant.objects.create(collection=collection, user=people["gone"])
+    key, limited = (
+        ApiKey.objects.create(user=people["reader"], name=n, public_id=n, digest=n, scopes=["ask"]) for n in ("a", "b")
+    )
+    ApiKey.objects.filter(pk=limited.pk).update(is_limited=True)
+    ApiKey.objects.create(
+        user=User.objects.create_user("stranger"), name="c", public_id="c", digest="c", scopes=["ask"]
+    )
+    client.force_login(people["boss"])
+    assert rows_of(client, collection=collection.pk) == [
+        ("Staff", "3 accounts"), ("The group care", "1 member"), ("gone", "switched off"), ("reader", ""),
+        ("Superusers", "1 account"), ("API keys", "1 key"),
+    ]  # fmt: skip
+    page = client.get(reverse("admin:why"), {"collection": collection.pk}).content.decode()
+    assert '<option value="nurse">' in page
+    assert str(key) in page
+    similar = client.get(reverse("admin:why"), {"collection": collection.pk, "account": "read"}).content.decode()
+    assert f'<a href="?collection={collection.pk}&amp;account=reader">reader</a>' in similar
+    Collection.objects.filter(pk=collection.pk).update(visibility=Visibility.PUBLIC)
+    assert rows_of(client, collection=collection.pk)[:2] == [
+        ("Visitors without an account", ""), ("Everybody who has signed in", "6 accounts"),
+    ]  # fmt: skip
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert rows_of(client, collection=collection.pk)[0] == ("Everybody who has signed in", "6 accounts")
+
+
+def test_a_curator_learns_no_names_from_the_list(people, collection, client):
+    CollectionGrant.objects.create(collection=collection, user=people["reader"])
+    CollectionGrant.objects.create(collection=collection, group=Group.objects.get(name="care"))
+    make_key(people["nurse"], "ward")
+    client.force_login(people["curator"])
+    rows = rows_of(client, collection=collection.pk)
+    assert ("Members of groups", "1 account") in rows
+    assert ("Single accounts", "1 account") in rows
+    page = client.get(reverse("admin:why"), {"collection": collection.pk, "account": "read"}).content.decode()
+    for name in ("reader", "nurse", "care", "ward", "datalist"):
+        assert name not in page.partition('id="content-main"')[2].replace("readers", ""), name
+    CollectionGrant.objects.create(collection=collection, user=people["curator"], role="manager")
+    assert ("reader", "") in rows_of(client, collection=collection.pk)
+
+
+def test_long_lists_are_cut(people, collection, client):
+    many = User.objects.bulk_create(User(username=f"user{number:02}") for number in range(60))
+    CollectionGrant.objects.bulk_create(CollectionGrant(collection=collection, user=user) for user in many)
+    client.force_login(people["boss"])
+    page = client.get(reverse("admin:why"), {"collection": collection.pk}).content.decode()
+    assert '<th scope="row">user49</th>' in page
+    assert '<th scope="row">user50</th>' not in page
+    assert "and 10 more" in page
+    assert page.count("<option value=") == 50
+
+
+def test_who_may_read_an_answer(people, collection, client, ingest):
+    document = ingest(collection, "leave.md", "There are 25 days of leave.")
+    answer = Answer.objects.create(
+        conversation=Conversation.objects.create(owner=people["nurse"]), question="How many days?", status="completed",
+        source_documents=[document.pk], source_collections=[collection.pk],
+    )  # fmt: skip
+    make_key(people["nurse"], "own")
+    make_key(people["nurse"], "none", is_limited=True)
+    client.force_login(people["boss"])
+    assert rows_of(client, answer=answer.pk) == [("nurse", ""), ("boss", ""), ("curator", ""), ("API keys", "1 key")]
+    client.force_login(people["curator"])
+    assert rows_of(client, answer=answer.pk) == [("nurse", ""), ("Staff", "2 accounts"), ("API keys", "1 key")]
+    sharing.share(answer.conversation)
+    assert ("Everybody with the link", "") in rows_of(client, answer=answer.pk)
+    document.metadata = {"groups": ["law"]}
+    document.save()
+    assert rows_of(client, answer=answer.pk)[1:] == [("Staff", "2 accounts")]

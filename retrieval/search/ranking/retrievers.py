@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -114,10 +114,16 @@ class CandidateData:
     languages: Mapping[int, str] = field(default_factory=dict)
 
 
-def load_candidate_data(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[CandidateData]:
-    """Read the candidates' index data, once for all searches; on failure the traces get an ``error``."""
+def load_candidate_data(
+    searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
+) -> list[CandidateData]:
+    """Read the index data of the candidates and ``others``, once for all searches.
+
+    On failure the traces get an ``error``.
+    """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
+    everything.update(others)
     if not everything:
         return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}

@@ -1,0 +1,137 @@
+"""Lists who may read a collection or a document, by the rules that ``reasons`` explains for one account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from operator import or_
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+
+from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models.collection import CURATING
+
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class ReaderKind(StrEnum):
+    VISITORS = "visitors"
+    SIGNED_IN = "signed_in"
+    STAFF = "staff"
+    GROUP = "group"
+    ACCOUNT = "account"
+    SUPERUSERS = "superusers"
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Readers with the rule that lets them read.
+
+    ``accounts`` is the condition of their accounts, also of accounts that are switched off. ``name`` is of a group or
+    an account. ``is_granted``: a grant names them.
+    """
+
+    kind: ReaderKind
+    rule: str
+    accounts: Q
+    name: str = ""
+    is_granted: bool = False
+
+
+def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
+    """Return the active accounts among the readers."""
+    anyone = reduce(or_, (each.accounts for each in readers), Q(pk__in=[]))
+    return User.objects.filter(anyone, is_active=True)
+
+
+def list_collection_readers(collection: Collection) -> list[Readers]:
+    """Return who may ask the collection; several rules may name the same account."""
+    found: list[Readers] = []
+    draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
+    if draft is not None:
+        rule = _("It is the working copy of a draft. Only accounts that may change the documents of %s see it.")
+        if draft.collection.visibility != Visibility.GRANTED:
+            found.append(Readers(ReaderKind.STAFF, rule % draft.collection, Q(is_staff=True)))
+        found += _list_granted(draft.collection, *CURATING)
+    else:
+        found += _list_by_visibility(collection)
+        found += _list_granted(collection, *CollectionGrant.Role)
+    return [*found, _list_superusers()]
+
+
+def list_document_readers(document: Document) -> list[Readers]:
+    """Return who may read the document; several rules may name the same account."""
+    asking = list_collection_readers(document.collection)
+    key = settings.DOCUMENT_GROUPS_KEY
+    if key not in document.metadata:
+        return asking
+    named = document.metadata[key]
+    names = [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]
+    may_ask = list_accounts(asking).values("pk")
+    found = [
+        Readers(
+            ReaderKind.GROUP,
+            _("Its metadata limit it to groups. Counted are the members that may ask %s.") % document.collection,
+            Q(pk__in=_list_members(Q(name=name))) & Q(pk__in=may_ask),
+            name,
+        )
+        for name in dict.fromkeys(names)
+    ]
+    return [*found, *_list_curating(document.collection), _list_superusers()]
+
+
+def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
+    # An empty condition would vanish beside others.
+    anybody = Q(pk__isnull=False)
+    rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {
+        Visibility.PUBLIC: (ReaderKind.SIGNED_IN, lambda: _("%s is open to everybody."), anybody),
+        Visibility.SIGNED_IN: (
+            ReaderKind.SIGNED_IN,
+            lambda: _("%s is open to everybody who has signed in."),
+            anybody,
+        ),
+        Visibility.STAFF: (ReaderKind.STAFF, lambda: _("%s is open to staff."), Q(is_staff=True)),
+    }
+    if collection.visibility not in rules:
+        return
+    kind, say, accounts = rules[collection.visibility]
+    rule = say() % collection
+    if collection.visibility == Visibility.PUBLIC and not settings.CHAT_REQUIRES_LOGIN:
+        yield Readers(ReaderKind.VISITORS, rule, Q(pk__in=[]))
+    yield Readers(kind, rule, accounts)
+
+
+def _list_granted(collection: Collection, *roles: str) -> Iterator[Readers]:
+    granted = CollectionGrant.objects.filter(collection=collection, role__in=roles).select_related("group", "user")
+    for grant in granted:
+        names = {"role": grant.get_role_display(), "collection": collection}
+        rule = _("A grant in %(collection)s: %(role)s.") % names
+        if grant.group is not None:
+            members = Q(pk__in=_list_members(Q(pk=grant.group.pk)))
+            yield Readers(ReaderKind.GROUP, rule, members, str(grant.group), is_granted=True)
+        else:
+            yield Readers(ReaderKind.ACCOUNT, rule, Q(pk=grant.user_id), str(grant.user), is_granted=True)
+
+
+def _list_curating(collection: Collection) -> Iterator[Readers]:
+    """Yield who sees restricted documents too, because they could remove the restriction."""
+    draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
+    base = collection if draft is None else draft.collection
+    if base.visibility != Visibility.GRANTED:
+        rule = _("Its metadata limit it to groups, but the account may change the documents of %s.") % collection
+        allowed = User.objects.with_perm("retrieval.change_document", backend=MODEL_BACKEND, include_superusers=False)
+        yield Readers(ReaderKind.STAFF, rule, Q(is_staff=True, pk__in=allowed.values("pk")))
+    yield from _list_granted(base, *CURATING)
+
+
+def _list_superusers() -> Readers:
+    return Readers(ReaderKind.SUPERUSERS, _("Superusers read everything."), Q(is_superuser=True))
+
+
+def _list_members(groups: Q) -> QuerySet[User, int]:
+    return User.objects.filter(groups__in=Group.objects.filter(groups)).order_by().values_list("pk", flat=True)
