@@ -84,13 +84,13 @@ def too_wide(page):
     return found
 
 
-def in_all_looks(page):
+def in_all_looks(page, without=()):
     """Return `violations` on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
     found = too_wide(page)
     for number, (size, scheme) in enumerate(LOOKS):
         page.set_viewport_size(size["viewport"])
         page.emulate_media(color_scheme=scheme)
-        found += violations(page, only=_RULES_OF_LOOKS if number else ())
+        found += violations(page, without=without, only=_RULES_OF_LOOKS if number else ())
     return found
 
 
