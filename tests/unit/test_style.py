@@ -10,6 +10,7 @@ READERS = [
     "chat/static/chat/site.css",
     "chat/static/chat/debug.css",
     "retrieval/static/retrieval/reader.css",
+    "retrieval/static/retrieval/uploading.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
 ]
