@@ -11,6 +11,7 @@ READERS = [
     "chat/static/chat/debug.css",
     "retrieval/static/retrieval/reader.css",
     "retrieval/static/retrieval/uploading.css",
+    "retrieval/static/retrieval/kinds.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
 ]
