@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminRadioSelect
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.db import transaction
 from django.db.models import Count, QuerySet
@@ -14,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -30,6 +32,20 @@ from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
+
+# What each choice of "who may ask it" means.
+MEANINGS = {
+    Visibility.PUBLIC: _(
+        "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "
+        "In the widget on other sites: yes."
+    ),
+    Visibility.SIGNED_IN: _("Every account of this site, and its keys over the API. In the widget: nobody."),
+    Visibility.STAFF: _("Accounts with staff status, and their keys over the API. In the widget: nobody."),
+    Visibility.GRANTED: _(
+        "Nobody but the people and groups that are named below, their keys over the API, and superusers. "
+        "In the widget: nobody."
+    ),
+}
 
 
 class InServiceChangeList(ChangeList):
@@ -72,6 +88,20 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Explain each choice of who may ask the collection."""
+        if db_field.name == "visibility":
+            kwargs["widget"] = AdminRadioSelect()
+            kwargs["choices"] = [
+                (choice.value, format_html("{}<small>{}</small>", choice.label, MEANINGS[choice]))
+                for choice in Visibility
+            ]
+            kwargs["help_text"] = _(
+                "A new collection is closed until you choose otherwise. The people and groups that are named below may "
+                "ask it in any case."
+            )
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
         # A new collection is closed until somebody opens it.
@@ -134,6 +164,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             "is_guarded": documents_are_guarded(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
+            "is_empty": not obj.documents.exists(),
             **upload_context(request.user, obj),
         }
 

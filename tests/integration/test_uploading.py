@@ -1,5 +1,6 @@
 """The upload form's script: files, texts, addresses; an answer for each, and rights as for the form."""
 
+import re
 import threading
 import time
 
@@ -8,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from retrieval.admin.collection_admin import MEANINGS
 from retrieval.models import Collection, Document
 from retrieval.sources import web_page
 from tests.support.sources import WebServer
@@ -87,12 +89,24 @@ def test_the_form_of_a_new_collection_leads_to_its_drop_zone(admin_client, clien
     address = reverse("admin:retrieval_collection_change", args=[Collection.objects.get(slug="pumps").pk])
     assert saved.json()["url"] == address
     saved = admin_client.post(add, {**fields, **grants, "slug": "more-pumps"}, follow=True)
-    assert "data-uploading" in saved.content.decode()
+    page = saved.content.decode()
+    assert "data-uploading" in page
+    assert "Add documents now" in page
 
     maker = User.objects.create_user("maker", is_staff=True)
     maker.user_permissions.add(Permission.objects.get(codename="add_collection"))
     client.force_login(maker)
     assert "data-uploading" not in client.get(add).content.decode()
+
+
+def test_each_choice_of_who_may_ask_is_explained(admin_client, collection):
+    page = admin_client.get(reverse("admin:retrieval_collection_add")).content.decode()
+    for meaning in MEANINGS.values():
+        assert f"<small>{meaning}</small>" in page
+    assert "A new collection is closed until you choose otherwise." in page
+    assert re.search(r'<input type="radio" name="visibility" value="granted"[^>]* checked', page)
+    change = reverse("admin:retrieval_collection_change", args=[collection.pk])
+    assert re.search(r'value="public"[^>]* checked', admin_client.get(change).content.decode())
 
 
 class Web(WebServer):

@@ -12,6 +12,7 @@ READERS = [
     "retrieval/static/retrieval/reader.css",
     "retrieval/static/retrieval/uploading.css",
     "retrieval/static/retrieval/kinds.css",
+    "retrieval/static/retrieval/collection.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
 ]
