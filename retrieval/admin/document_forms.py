@@ -113,7 +113,10 @@ class UploadForm(forms.Form):
     )
     metadata = MetadataField(
         label=_("Metadata"),
-        help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
+        help_text=_(
+            "Facts about the documents, for filters and rights: names and values in braces, such as "
+            '{"department": "sales"}.'
+        ),
     )
 
     def __init__(self, *args: Any, user: AnyUser, **kwargs: Any) -> None:
