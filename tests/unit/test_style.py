@@ -15,6 +15,7 @@ READERS = [
     "retrieval/static/retrieval/collection.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
+    "ragsite/static/ragsite/front_figures.css",
 ]
 # A printed page and a code for cameras are white in every look.
 _WHITE = re.compile(r"^(\.printed-page|\.sign-in \.qr|  mark \{)")
