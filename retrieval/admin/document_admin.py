@@ -115,6 +115,12 @@ class ReviewFilter(ConditionFilter):
         }
 
 
+class OriginFilter(OpenRowsFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("source")
+
+
 @admin.register(Document)
 class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     list_display = [
@@ -127,7 +133,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         HoldsInstructionsFilter,
         UnreadFilter,
         ("collection", CollectionFilter),
-        ("origin", OpenRowsFilter),
+        ("origin", OriginFilter),
         ("language", NamedValuesFilter),
         ("media_type", NamedValuesFilter),
     ]

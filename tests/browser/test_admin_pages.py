@@ -64,6 +64,8 @@ def test_documents_are_added_and_read(own_site, page):
     expect(page.get_by_role("button", name="Add documents")).to_be_hidden()
     page.goto(f"{own_site.url}/admin/retrieval/document/")
 
+    assert page.locator(".results").evaluate("box => box.scrollWidth <= box.clientWidth"), "The list is cut off."
+    expect(page.locator("#changelist-filter")).to_contain_text("By source")
     # The status changes without a reload.
     expect(row_of(page, "platypus").locator(".ragsite-status")).to_have_text("waiting")
     own_site.work()

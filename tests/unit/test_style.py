@@ -13,6 +13,7 @@ READERS = [
     "retrieval/static/retrieval/uploading.css",
     "retrieval/static/retrieval/kinds.css",
     "retrieval/static/retrieval/collection.css",
+    "retrieval/static/retrieval/document_list.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
     "ragsite/static/ragsite/front_figures.css",

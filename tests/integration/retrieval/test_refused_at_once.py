@@ -2,10 +2,11 @@
 
 import json
 import re
+from contextlib import suppress
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from retrieval.models import Collection, Document, Draft, Source
@@ -81,6 +82,18 @@ def test_a_table_of_too_many_rows_is_refused_at_once(collection, admin_client, s
         )
         assert ("is the most: split it into smaller files." in response.content.decode()) == is_refused
     assert Document.objects.count() == 1
+
+
+def test_a_folder_skips_the_pictures_that_a_page_beside_them_shows(tmp_path, collection, capsys):
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide/index.rst").write_text("Leave\n=====\n\n.. image:: flow.png\n\nThere are 25 days of leave.\n")
+    for name in ("guide/flow.png", "guide/scan.png", "flow.png"):
+        (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 9000)
+    with suppress(CommandError, SystemExit):
+        call_command("ingest", str(tmp_path), "--collection", collection.slug, "--json", "--at-once", "1")
+    # What no page shows may be a scan.
+    assert "Skipped 1, which are no documents: guide/flow.png" in capsys.readouterr().err
+    assert not Document.objects.filter(source="guide/flow.png").exists()
 
 
 def test_a_folder_skips_what_is_no_document(tmp_path, collection, capsys):
