@@ -69,6 +69,8 @@ class UploadingAdmin(PageAdmin):
                 outcomes = self._submit(request, form)
                 if is_asked_by_script(request):
                     return self._answer(form.cleaned_data["collection"], outcomes)
+                if name:
+                    self.message_user(request, _t("The collection %s was made.") % name, messages.SUCCESS)
                 self._tell(request, outcomes)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):

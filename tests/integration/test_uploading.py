@@ -59,8 +59,8 @@ def test_a_new_collection_is_made_by_those_who_may(admin_client, client, collect
     for icon in ("#upload", "#printed", "#sheet", "#mail"):
         assert f"icons.svg{icon}" in page
     file = SimpleUploadedFile("a.md", b"# Pumps\n\nWords.")
-    response = admin_client.post(ADD, {"new_collection": "Water works", "file": file})
-    assert response.status_code == 302
+    response = admin_client.post(ADD, {"new_collection": "Water works", "file": file}, follow=True)
+    assert "The collection Water works was made." in response.content.decode()
     made = Collection.objects.get(slug="water-works")
     assert (made.visibility, made.documents.count()) == ("granted", 1)
     again = admin_client.post(ADD, {"new_collection": "water works"}, headers={"Accept": "application/json"})
