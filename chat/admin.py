@@ -95,7 +95,7 @@ class FeedbackInline(ReadOnlyInline):
 class DegradedFilter(ConditionFilter):
     title = _("search")
     parameter_name = "degraded"
-    conditions = {"yes": (_("degraded"), ~Q(degraded=[])), "no": (_("whole"), Q(degraded=[]))}
+    conditions = {"yes": (_("a part of it failed"), ~Q(degraded=[])), "no": (_("all parts worked"), Q(degraded=[]))}
 
 
 @admin.register(Answer)
@@ -153,7 +153,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     def answer_text(self, answer: Answer) -> SafeString:
         return format_html('<div class="ragsite-text">{}</div>', answer.text)
 
-    @admin.display(description=_("trace"))
+    @admin.display(description=_("how it was found"))
     def trace_link(self, answer: Answer) -> SafeString:
         return format_html(
             '<a href="{}">{}</a>', reverse("chat:debug", args=[answer.pk]), _("Why these passages were found")

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 
+def is_asked_by_script(request: HttpRequest) -> bool:
+    """Return whether a script of a page sent the form, and wants JSON."""
+    return request.accepts("application/json") and not request.accepts("text/html")
+
+
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
     """A filter by a column's values, with a label for the empty one."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(models.TextChoices):
-    IN_FORCE = "in_force", _("in force")
+    IN_FORCE = "in_force", _("in use")
     PASSED = "passed", _("passed")
     WORSE = "worse", _("worse")
     RUNNING = "running", _("being measured")
@@ -198,7 +198,7 @@ def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
 
 
 _REASONS = {
-    Verdict.IN_FORCE: _("%(set)s: %(candidate)s has the settings that are in force."),
+    Verdict.IN_FORCE: _("%(set)s: %(candidate)s has the settings that are in use."),
     Verdict.PASSED: _(
         "%(set)s: %(candidate)s is not significantly worse than %(in_force)s: %(metric)s %(difference)s "
         "(%(interval)s), allowed is a loss of %(allowed)s."

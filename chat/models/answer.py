@@ -347,7 +347,7 @@ class Feedback(models.Model):
     helpful = models.BooleanField(_("helpful"))
     reason = models.CharField(_("reason"), max_length=12, choices=Reason, blank=True)
     comment = models.TextField(_("comment"), blank=True)
-    created_at = models.DateTimeField(_("given"), auto_now_add=True)
+    created_at = models.DateTimeField(_("given on"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:

@@ -35,7 +35,7 @@ class CollectionInstructions(models.Model):
     )
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     created_by = build_user_key(_("made by"), editable=False)
-    is_active = models.BooleanField(_("in force"), default=False, editable=False)
+    is_active = models.BooleanField(_("in use"), default=False, editable=False)
     requested_at = models.DateTimeField(_("asked for"), null=True, editable=False)
     requested_by = build_user_key(None, editable=False)
     outcome = models.TextField(_("outcome"), blank=True, editable=False)

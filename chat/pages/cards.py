@@ -13,8 +13,7 @@ from chat.pages.changes import Change
 from chat.pages.plain_text import plain
 from chat.payload_types import AlternativePayload, SourcePayload
 from chat.streaming.payloads import describe_citation
-from retrieval.documents.formats import View, get_view
-from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
+from retrieval.documents.file_icons import choose_icon
 from retrieval.passage_address import passage_url
 
 _EXCERPT_CHARACTERS = 260
@@ -142,22 +141,6 @@ def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> Sour
         collection=source.get("collection", ""),
         icon=choose_icon(source["document"].get("media_type", "")),
     )
-
-
-_ICONS = {
-    View.PRINTED: "printed",
-    View.TABLES: "sheet",
-    View.RECORDS: "sheet",
-    View.SLIDES: "slides",
-    View.CODE: "code",
-}
-
-
-def choose_icon(media_type: str) -> str:
-    """Return the name of the icon for a document; "page" for an unknown format."""
-    if media_type in (EML, MSG, MBOX):
-        return "mail"
-    return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
 
 
 def page_label(page: int, unit: str) -> str:

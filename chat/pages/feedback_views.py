@@ -50,7 +50,7 @@ def _keep_feedback(answer: Answer, form: FeedbackForm) -> str:
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
-        return _("Your judgement is taken back.")
+        return _("Your opinion is taken back.")
     wanted = {name: given[name] for name in ("helpful", "reason", "comment")}
     Feedback.objects.update_or_create(answer=answer, defaults=wanted)
-    return _("Thank you, your judgement is saved.")
+    return _("Thank you, your opinion is saved.")

@@ -114,9 +114,9 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         _("stopped"): values("stopped"),
     }
     latencies = {
-        _("p95, last word"): values("p95_seconds"),
-        _("p50, last word"): values("p50_seconds"),
-        _("p50, first word"): values("first_token_p50_seconds"),
+        _("95 of 100 answers, last word"): values("p95_seconds"),
+        _("half of the answers, last word"): values("p50_seconds"),
+        _("half of the answers, first word"): values("first_token_p50_seconds"),
     }
     return {
         "questions": stacked_bars(labels, outcomes, whole, links=links()),

@@ -62,7 +62,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     @admin.display(description=_("status"))
     def state(self, version: CollectionInstructions) -> SafeString | str:
         if version.is_active:
-            return badge("ready", _("in force"))
+            return badge("ready", _("in use"))
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
@@ -91,11 +91,19 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         return HttpResponseRedirect(self._get_address(obj))
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {**_model_context(), **(extra_context or {})})
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().add_view(request, form_url, {**_model_context(), **(extra_context or {})})
+
     def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, object]:
         return {
             "version": obj,
             "state": self.state(obj),
-            "has_model": bool(writers.list_language_models()),
+            **_model_context(),
             "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
@@ -116,14 +124,14 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
             messages.success(request, told)
         else:
-            messages.warning(request, _t("%s is in force. It was not measured.") % version)
+            messages.warning(request, _t("%s is in use. It was not measured.") % version)
         return HttpResponseRedirect(self._get_address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Deactivate the version or stop its measurement, without a gate."""
         version = self._get_version(request, pk)
         if version.is_active:
-            told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
+            told = _t("%s is no longer in use: models follow no instructions. The change was not measured.")
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])
@@ -157,6 +165,10 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
     def _get_address(self, version: CollectionInstructions) -> str:
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
+
+
+def _model_context() -> dict[str, object]:
+    return {"has_model": bool(writers.list_language_models())}
 
 
 def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:

@@ -178,7 +178,7 @@ class JudgementInline(ShowsJudgements, ReadOnlyInline):
     model = Judgement
     fields = ["link", "state", "error", "results"]
     readonly_fields = ["link", "state", "results"]
-    verbose_name_plural = _("judgements")
+    verbose_name_plural = _("automatic ratings")
     ordering = ["judge"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:

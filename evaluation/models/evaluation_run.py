@@ -143,7 +143,7 @@ class AnswerResult(models.Model):
     agreement = models.FloatField(_("agreement"), null=True)
     expectations = models.FloatField(_("expectations met"), null=True)
     unmet: models.JSONField[UnmetPayload, UnmetPayload] = models.JSONField(_("expectations not met"), default=dict)
-    groundedness = models.FloatField(_("groundedness"), null=True)
+    groundedness = models.FloatField(_("backed by its sources"), null=True)
     refusal = models.FloatField(_("refusal"))
     first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
     milliseconds = models.FloatField(_("milliseconds"))

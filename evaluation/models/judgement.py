@@ -34,8 +34,8 @@ class Judgement(EvaluationJob):
 
     class Meta:
         ordering = ["-created_at"]
-        verbose_name = _("judgement")
-        verbose_name_plural = _("judgements")
+        verbose_name = _("automatic rating")
+        verbose_name_plural = _("automatic ratings")
         constraints = [
             models.UniqueConstraint(fields=["answer", "judge"], name="one_judgement_per_judge"),
             running_is_leased("running_judgement_is_leased"),
@@ -59,7 +59,7 @@ class Score(models.Model):
     """
 
     class Metric(models.TextChoices):
-        GROUNDEDNESS = "groundedness", _("groundedness")
+        GROUNDEDNESS = "groundedness", _("backed by its sources")
         FAITHFULNESS = "faithfulness", _("faithfulness")
         CITATION_SUPPORT = "citation_support", _("citation support")
         ANSWER_RELEVANCY = "answer_relevancy", _("answer relevancy")
@@ -67,7 +67,7 @@ class Score(models.Model):
         CONTEXTUAL_PRECISION = "contextual_precision", _("context precision")
         CONTEXTUAL_RECALL = "contextual_recall", _("context recall")
 
-    judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="scores", verbose_name=_("judgement"))
+    judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="scores", verbose_name=_("automatic rating"))
     metric = models.CharField(_("metric"), max_length=24, choices=Metric)
     score = models.FloatField(_("score"), null=True, blank=True)
     error = models.TextField(_("error"), blank=True)

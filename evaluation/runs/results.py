@@ -52,7 +52,7 @@ MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.ANSWERS: (
         RunMeasure("agreement", "agreement", _("agreement")),
         RunMeasure("expectations", "expectations", _("expectations met")),
-        RunMeasure("groundedness", "groundedness", _("groundedness")),
+        RunMeasure("groundedness", "groundedness", _("backed by its sources")),
         RunMeasure("refusal", "refusal", _("answered or refused rightly")),
     ),
 }

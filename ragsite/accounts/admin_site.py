@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -12,28 +11,24 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext_lazy
 
 from chat.conversations.rights import explain_answer, filter_open_answers
-from chat.models import Answer, ApprovedAnswer
+from chat.models import Answer
 from core.user_types import AnyUser
-from evaluation.dashboard.gaps import find_unanswered
-from evaluation.dashboard.scope import DEFAULT_DAYS, scope
+from ragsite.accounts.front_figures import FrontFigures
 from ragsite.accounts.sign_in import lacks_second_factor
 from ragsite.accounts.who_sees import list_readers, suggest_accounts
 from ragsite.operations.readiness import count_queued_work
 from ragsite.processes import local_model
-from retrieval.models import Collection, Document, Draft, Source, SourceRun
+from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document
-from retrieval.rights.staff import list_source_collections
 
 # Curators work with these models daily, in this order; the others are for experts.
 DAILY = (
@@ -97,8 +92,6 @@ EXPLANATIONS = {
     "retrieval.draft": _("Changes that are tried before readers see them."),
     "retrieval.source": _("Places from which documents are brought up to date."),
 }
-# Days before expiry.
-DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
@@ -114,7 +107,12 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _t("The local language model does not run; answers are quoted from the documents."),
             )
-        return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
+        figures = FrontFigures(request.user)
+        response = super().index(request, {"waiting": figures.list_tasks(), **(extra_context or {})})
+        context: Any = response.context_data
+        for model in next((app["models"] for app in context["app_list"] if app["app_label"] == "daily"), []):
+            model["figure"] = figures.describe(model["key"])
+        return response
 
     def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if super().has_permission(request) and lacks_second_factor(request.user):
@@ -171,7 +169,7 @@ class AccountsAdminSite(AdminSite):
             models["retrieval.playground"] = {**profiles, **playground}
         for model, explanation in EXPLANATIONS.items():
             if model in models:
-                models[model]["explanation"] = explanation
+                models[model].update(explanation=explanation, key=model)
         daily = [models.pop(name) for name in DAILY if name in models]
         groups: list[tuple[str, str, list[Any]]] = [("daily", _t("Every day"), daily)]
         groups += [
@@ -211,42 +209,3 @@ def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collect
     if found is None:
         raise Http404
     return found
-
-
-def _list_tasks(user: AnyUser) -> list[tuple[int, str, str]]:
-    """Return the user's open tasks as (number, sentence, address): failures, unanswered questions, due reviews."""
-    today = timezone.localdate()
-    curated = Collection.objects.curated_by(user)
-    documents = Document.objects.readable_by(user).filter(collection__in=curated)
-    document_list = reverse("admin:retrieval_document_changelist")
-    tasks: list[tuple[int, Any, str]] = []
-    if user.has_perm("retrieval.view_document"):
-        said = ngettext_lazy("%d document could not be read.", "%d documents could not be read.")
-        failed = documents.filter(status=Document.Status.FAILED)
-        tasks.append((failed.count(), said, f"{document_list}?status__exact=failed"))
-    if user.has_perm("retrieval.view_source"):
-        said = ngettext_lazy("The last run of %d source failed.", "The last runs of %d sources failed.")
-        runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
-        sources = Source.objects.filter(collection__in=list_source_collections(user))
-        broken = sources.annotate(last=Subquery(runs.values("status")[:1])).filter(last=SourceRun.Status.FAILED)
-        tasks.append((broken.count(), said, reverse("admin:retrieval_source_changelist")))
-    if user.has_perm("chat.view_answer"):
-        said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
-        address = reverse("admin:evaluation_dashboard_gaps")
-        tasks.append((find_unanswered(scope(user))[1], said, f"{address}?days={DEFAULT_DAYS}"))
-    if user.has_perm("chat.view_approvedanswer"):
-        approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=curated)
-        address = reverse("admin:chat_approvedanswer_changelist")
-        said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
-        tasks.append((approved.exclude(flag="").count(), said, f"{address}?flagged=yes"))
-        said = ngettext_lazy("%d approved answer expires soon.", "%d approved answers expire soon.")
-        soon = approved.filter(flag="", expires_on__lte=today + timedelta(days=DUE_DAYS))
-        tasks.append((soon.count(), said, f"{address}?o=5"))
-    if user.has_perm("retrieval.view_document"):
-        said = ngettext_lazy("%d document is due for a review.", "%d documents are due for a review.")
-        tasks.append((documents.filter(review_on__lte=today).count(), said, f"{document_list}?review=due"))
-    if user.has_perm("retrieval.view_draft"):
-        said = ngettext_lazy("%d draft is not published yet.", "%d drafts are not published yet.")
-        drafts = Draft.objects.open().filter(collection__in=curated)
-        tasks.append((drafts.count(), said, reverse("admin:retrieval_draft_changelist")))
-    return [(number, said % number, address) for number, said, address in tasks if number]

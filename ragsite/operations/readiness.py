@@ -183,7 +183,7 @@ LATE_AFTER = {
 QUEUE_LABELS = {
     "documents": _("Documents and sources"),
     "maintenance": _("Maintenance"),
-    "judgements": _("Judgements and evaluation runs"),
+    "judgements": _("Automatic ratings and evaluation runs"),
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }

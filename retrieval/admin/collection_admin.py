@@ -6,26 +6,46 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminRadioSelect
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion
+from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
-from retrieval.admin.document_forms import upload_context
+from retrieval.admin.document_forms import drop_zone_context, upload_context
 from retrieval.admin.grants import GrantInline, may_manage
 from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
+
+# What each choice of "who may ask it" means.
+MEANINGS = {
+    Visibility.PUBLIC: _(
+        "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "
+        "In the widget on other sites: yes."
+    ),
+    Visibility.SIGNED_IN: _("Every account of this site, and its keys over the API. In the widget: nobody."),
+    Visibility.STAFF: _("Accounts with staff status, and their keys over the API. In the widget: nobody."),
+    Visibility.GRANTED: _(
+        "Nobody but the people and groups that are named below, their keys over the API, and superusers. "
+        "In the widget: nobody."
+    ),
+}
 
 
 class InServiceChangeList(ChangeList):
@@ -69,6 +89,20 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
 
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Explain each choice of who may ask the collection."""
+        if db_field.name == "visibility":
+            kwargs["widget"] = AdminRadioSelect()
+            kwargs["choices"] = [
+                (choice.value, format_html("{}<small>{}</small>", choice.label, MEANINGS[choice]))
+                for choice in Visibility
+            ]
+            kwargs["help_text"] = _(
+                "A new collection is closed until you choose otherwise. The people and groups that are named below may "
+                "ask it in any case."
+            )
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
+
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
         # A new collection is closed until somebody opens it.
         return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
@@ -84,6 +118,27 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         elif obj is not None and reason_not_to_change(obj):
             locked = ["text_search_configuration"]
         return [*self.readonly_fields, *locked]
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        """Show a drop zone too; its script sends this form, and then the files to the new collection."""
+        may_upload = request.user.has_perm("retrieval.add_document")
+        context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
+        response = super().add_view(request, form_url, context)
+        if isinstance(response, TemplateResponse) and request.method == "POST" and is_asked_by_script(request):
+            return JsonResponse({"errors": _list_errors(response)}, status=400)
+        return response
+
+    def response_add(self, request: HttpRequest, obj: Collection, post_url_continue: str | None = None) -> HttpResponse:
+        if is_asked_by_script(request):
+            address = reverse("admin:retrieval_collection_change", args=[obj.pk])
+            return JsonResponse({"collection": {"pk": obj.pk, "name": obj.name}, "url": address})
+        return super().response_add(request, obj, post_url_continue)
+
+    def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
+        """Lead to the page of the new collection, which has the drop zone."""
+        return redirect("admin:retrieval_collection_change", obj.pk)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList
@@ -109,6 +164,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             "is_guarded": documents_are_guarded(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
+            "is_empty": not obj.documents.exists(),
             **upload_context(request.user, obj),
         }
 
@@ -159,6 +215,19 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         may = all(self.has_delete_permission(request, collection) for collection in objs)
         belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
         return count_deletion(Collection, objs, *belonging, may=may)
+
+
+def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
+    """Return the sentences by the id of their field; those of the whole form are under an empty id."""
+    context: Any = response.context_data
+    inlines = [inline.formset for inline in context["inline_admin_formsets"]]
+    found: dict[str, list[str]] = defaultdict(list)
+    for form in [context["adminform"].form, *(form for formset in inlines for form in formset.forms)]:
+        for name, errors in form.errors.items():
+            found["" if name == NON_FIELD_ERRORS else form[name].auto_id] += map(str, errors)
+    for formset in inlines:
+        found[""] += map(str, formset.non_form_errors())
+    return {field: sentences for field, sentences in found.items() if sentences}
 
 
 def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:

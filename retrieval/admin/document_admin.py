@@ -60,7 +60,7 @@ class DocumentFacts:
         }
         return render_to_string("admin/retrieval/document/_recognised.html", context)
 
-    @admin.display(description=_("instructions to a model"))
+    @admin.display(description=_("sentences that give orders to an AI"))
     def instructions(self, document: Document) -> SafeString | str:
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
@@ -90,7 +90,7 @@ MOST_IDS = 500
 
 
 class HoldsInstructionsFilter(ConditionFilter):
-    title = _("instructions to a model")
+    title = _("sentences that give orders to an AI")
     parameter_name = "instructions"
     conditions = {"yes": (_("Yes"), Q(instruction_count__gt=0)), "no": (_("No"), Q(instruction_count=0))}
 
@@ -115,6 +115,12 @@ class ReviewFilter(ConditionFilter):
         }
 
 
+class OriginFilter(OpenRowsFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = _("source")
+
+
 @admin.register(Document)
 class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     list_display = [
@@ -127,7 +133,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         HoldsInstructionsFilter,
         UnreadFilter,
         ("collection", CollectionFilter),
-        ("origin", OpenRowsFilter),
+        ("origin", OriginFilter),
         ("language", NamedValuesFilter),
         ("media_type", NamedValuesFilter),
     ]
@@ -216,7 +222,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         day = date_format(document.review_on, "SHORT_DATE_FORMAT")
         return badge("failed", _t("due since %s") % day) if document.is_due else day
 
-    @admin.action(description=_("Read again"), permissions=["change"])
+    @admin.action(description=_("Read the files again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         with transaction.atomic():
             number = requeue_all(queryset)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -11,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from core.user_types import AnyUser
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.file_icons import icons_by_extension, list_file_kinds
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
@@ -55,7 +57,17 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
     if collection is not None:
         collections = collections.filter(pk=collection.pk)
     open_ones = [found for found in collections if not reason_not_to_change(found)]
-    return {"upload_collections": open_ones, "accepted_files": formats.accepted_files()}
+    return {"upload_collections": open_ones, **drop_zone_context()}
+
+
+def drop_zone_context() -> dict[str, object]:
+    """Return what templates/retrieval/_drop_zone.html shows."""
+    return {
+        "accepted_files": formats.accepted_files(),
+        "supported_formats": formats.list_supported(),
+        "file_kinds": list_file_kinds(),
+        "icons_by_extension": json.dumps(icons_by_extension()),
+    }
 
 
 class MetadataField(forms.JSONField):
@@ -76,11 +88,17 @@ class UploadForm(forms.Form):
     collection = forms.ModelChoiceField(
         Collection.objects.none(), label=_("Collection"), error_messages={"required": _("Choose a collection first.")}
     )
+    new_collection = forms.CharField(
+        label=_("Or a new collection"),
+        required=False,
+        max_length=200,
+        help_text=_("Its name. Only people and groups that you name may ask it, until you open it."),
+    )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
     # The path of a file within an uploaded folder.
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
-        label=_("Or text"),
+        label=_("Text"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("Text or Markdown; or a web address and nothing else, whose page is fetched once."),
@@ -95,16 +113,29 @@ class UploadForm(forms.Form):
     )
     metadata = MetadataField(
         label=_("Metadata"),
-        help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
+        help_text=_(
+            "Facts about the documents, for filters and rights: names and values in braces, such as "
+            '{"department": "sales"}.'
+        ),
     )
 
     def __init__(self, *args: Any, user: AnyUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
+        if not user.has_perm("retrieval.add_collection"):
+            del self.fields["new_collection"]
+        elif self.data.get("new_collection", "").strip():
+            self.fields["collection"].required = False
+
+    def clean_new_collection(self) -> str:
+        name: str = self.cleaned_data["new_collection"]
+        if name and self.fields["collection"].queryset.filter(name__iexact=name).exists():  # type: ignore[attr-defined]
+            raise forms.ValidationError(_("There is a collection with this name: choose it."))
+        return name
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean() or {}
-        if not self.errors and not cleaned["file"] and not cleaned["text"]:
+        if not self.errors and not cleaned["file"] and not cleaned["text"] and not cleaned.get("new_collection"):
             self.add_error("file", _("Choose a file, or write a text or a web address."))
         return cleaned
 

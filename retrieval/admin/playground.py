@@ -34,7 +34,7 @@ def profile_choices() -> list[tuple[str, Any]]:
         versions.setdefault(version.profile.name, []).append((str(version.pk), label))
     in_force = profiles.published_version() or BUILT_IN
     return [
-        (PUBLISHED, _t("In force: %s") % in_force),
+        (PUBLISHED, _t("In use: %s") % in_force),
         (BUILT_IN, _t("Built-in: the site's settings")),
         *versions.items(),
     ]

@@ -55,7 +55,7 @@ class SearchProfileAdmin(GatedAdmin):
     @admin.display(description=_("status"))
     def state(self, profile: SearchProfile) -> SafeString | str:
         published = profile.versions.filter(is_published=True).first()
-        return badge("ready", _t("v%d in force") % published.number) if published else "-"
+        return badge("ready", _t("v%d in use") % published.number) if published else "-"
 
     @admin.display(description=_("newest version"))
     def newest(self, profile: SearchProfile) -> str:
@@ -164,13 +164,13 @@ class SearchProfileAdmin(GatedAdmin):
                     "reason": publication.override,
                 }
             self.log_change(request, version.profile, told)
-            self.message_user(request, _t("In force: %s.") % version, messages.SUCCESS)
+            self.message_user(request, _t("In use: %s.") % version, messages.SUCCESS)
         return redirect("admin:retrieval_searchprofile_change", version.profile_id)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
         if (withdrawn := profiles.withdraw()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
-        self.message_user(request, _t("The built-in profile is in force."), messages.SUCCESS)
+        self.message_user(request, _t("The built-in profile is in use."), messages.SUCCESS)
         return redirect("admin:retrieval_searchprofile_changelist")
 
 

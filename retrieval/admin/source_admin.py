@@ -13,8 +13,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern
 from django.utils.formats import date_format
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
+from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -23,16 +24,16 @@ from core.admin_base import PageAdmin, admin_link, badge
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
-from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.drafts.editing import reason_not_to_bring, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Document, Source
+from retrieval.models import Document, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
 from retrieval.sources.protocol import Connector
-from retrieval.sources.states import standing_of, standings_of
+from retrieval.sources.states import Standing, explain_wait, standing_of, standings_of
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -68,7 +69,10 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
         if namesakes.filter(name=(cleaned or {}).get("name")).exists():
             self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
-        if self.instance.pk is None and chosen is not None and (reason := reason_not_to_change(chosen)):
+        if self.instance.pk is None and chosen is not None and (reason := reason_not_to_bring(chosen)):
+            draft = chosen.drafts.open().first()
+            if draft is not None and self.user.has_perm("retrieval.view_draft"):
+                reason = format_html("{} {}", reason, admin_link(draft))
             self.add_error("collection", ValidationError(reason))
         return cleaned
 
@@ -146,10 +150,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("next run"), ordering="next_run_at")
     def next_run(self, source: Source) -> str:
-        if source.is_paused or not source.interval_minutes:
-            return "–"
-        if source.next_run_at is None:
-            return _t("at once")
+        if source.is_paused:
+            return _t("none while it is paused")
+        if not source.interval_minutes:
+            return _t("only on request")
+        if source.next_run_at is None or source.next_run_at <= now():
+            return _t("within a minute")
         return date_format(localtime(source.next_run_at), "SHORT_DATETIME_FORMAT")
 
     @admin.display(description=_("documents"))
@@ -185,7 +191,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             return super().add_view(
                 request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
             )
-        kinds = [(kind.name, kind.label, kind.description) for kind in KINDS.values()]
+        kinds = [(kind.name, kind.label, kind.description, kind.find_obstacles()) for kind in KINDS.values()]
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
@@ -198,12 +204,19 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return {
             "source": obj,
             "standing": standing,
+            "wait": self._explain_wait(request, standing),
             "state": badge(standing.state, standing.state.label),
             "document_count": obj.own_documents.count(),
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),
             "next_run": self.next_run(obj),
         }
+
+    def _explain_wait(self, request: HttpRequest, standing: Standing) -> str:
+        run = standing.active
+        if run is None or run.status != SourceRun.Status.WAITING:
+            return ""
+        return explain_wait(run, self.open_collections(request))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None

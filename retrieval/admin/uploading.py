@@ -5,26 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.text import slugify
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin
-from retrieval.admin.document_forms import UploadForm
+from core.admin_base import PageAdmin, is_asked_by_script
+from core.users import get_account
+from retrieval.admin.document_forms import UploadForm, drop_zone_context
 from retrieval.documents import submission
 from retrieval.documents.drafts.editing import find_draft
 from retrieval.documents.submission import Submission, submit_upload
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Document
+from retrieval.models import Collection, Document
+from retrieval.models.collection import Visibility
+from retrieval.rights.staff import grant_management
 from retrieval.sources.web_page import address_in, submit_page
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,16 @@ def _find_way_back(request: HttpRequest, data: Mapping[str, str]) -> str:
     return address if is_own else ""
 
 
+def _list_fieldsets(form: UploadForm) -> list[tuple[StrPromise | None, dict[str, Any]]]:
+    """Return the fields in groups; templates/admin/retrieval/document/upload.html shows the files after the first."""
+    place = [name for name in ("collection", "new_collection") if name in form.fields]
+    return [
+        (None, {"fields": place}),
+        (_("A text, or the page at a web address"), {"fields": ["text", "text_name"]}),
+        (_("For all of them"), {"fields": ["language", "metadata"], "classes": ["collapse"]}),
+    ]
+
+
 class UploadingAdmin(PageAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
@@ -51,11 +71,14 @@ class UploadingAdmin(PageAdmin):
             raise PermissionDenied
         if request.method == "POST":
             form = UploadForm(request.POST, request.FILES, user=request.user)
-            is_asked_by_script = request.accepts("application/json") and not request.accepts("text/html")
             if form.is_valid():
+                if name := form.cleaned_data.get("new_collection"):
+                    form.cleaned_data["collection"] = self._make_collection(request, name)
                 outcomes = self._submit(request, form)
-                if is_asked_by_script:
-                    return self._answer(outcomes)
+                if is_asked_by_script(request):
+                    return self._answer(form.cleaned_data["collection"], outcomes)
+                if name:
+                    self.message_user(request, _t("The collection %s was made.") % name, messages.SUCCESS)
                 self._tell(request, outcomes)
                 if back := _find_way_back(request, request.POST):
                     return redirect(back)
@@ -63,21 +86,33 @@ class UploadingAdmin(PageAdmin):
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
                     return redirect("admin:retrieval_draft_change", draft.pk)
                 return redirect("admin:retrieval_document_changelist")
-            if is_asked_by_script:
+            if is_asked_by_script(request):
                 said = " ".join(str(error) for errors in form.errors.values() for error in errors)
                 return JsonResponse({"sentence": said}, status=400)
         else:
             form = UploadForm(initial={"collection": request.GET.get("collection")}, user=request.user)
         context = {
-            "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
+            "adminform": helpers.AdminForm(form, _list_fieldsets(form), {}),  # type: ignore[arg-type]  # any form does
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
             "add": True,
             "back": _find_way_back(request, request.POST or request.GET),
+            **drop_zone_context(),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
         return self.render_page(request, "document/upload", _t("Add documents"), context)
+
+    def _make_collection(self, request: HttpRequest, name: str) -> Collection:
+        """Make a closed collection that the user manages."""
+        wanted = slugify(name)[:40] or "collection"
+        taken = set(Collection.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
+        free = next(slug for slug in chain([wanted], (f"{wanted}-{n}" for n in count(2))) if slug not in taken)
+        with transaction.atomic():
+            collection = Collection.objects.create(name=name, slug=free, visibility=Visibility.GRANTED)
+            grant_management(collection, get_account(request))
+            self.log_addition(request, collection, [{"added": {}}])
+        return collection
 
     def _submit(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
         files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
@@ -118,7 +153,7 @@ class UploadingAdmin(PageAdmin):
         self.log_addition(request, stored.document, [{"added": {}}])
         return _Outcome(stored.document, is_new=True, sentence="")
 
-    def _answer(self, outcomes: list[_Outcome]) -> JsonResponse:
+    def _answer(self, collection: Collection, outcomes: list[_Outcome]) -> JsonResponse:
         files = [
             {
                 "added": outcome.document is not None,
@@ -127,7 +162,7 @@ class UploadingAdmin(PageAdmin):
             }
             for outcome in outcomes
         ]
-        return JsonResponse({"files": files})
+        return JsonResponse({"collection": {"pk": collection.pk, "name": collection.name}, "files": files})
 
     def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:

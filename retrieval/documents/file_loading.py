@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
@@ -29,6 +30,9 @@ SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modul
 
 # A smaller picture contains no page of text.
 SMALLEST_PICTURE_BYTES = 4096
+
+# A larger page is not searched for the pictures that it shows.
+_LONGEST_PAGE_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +219,24 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
-    has_pages = any(is_page(path.name) for path in _walk(folder))
-    for path in _walk(folder):
+    paths = list(_walk(folder))
+    has_pages = any(is_page(path.name) for path in paths)
+    shown = _list_shown_pictures(paths)
+    for path in paths:
         serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)
         is_tiny = path.suffix.lower() in PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
-        yield path, not (serves or is_tiny)
+        yield path, not (serves or is_tiny or path in shown)
+
+
+def _list_shown_pictures(paths: list[Path]) -> set[Path]:
+    """Return the pictures that a page in the same folder names: they are parts of that page."""
+    pictures: dict[Path, list[Path]] = defaultdict(list)
+    for path in paths:
+        if path.suffix.lower() in PICTURES:
+            pictures[path.parent].append(path)
+    shown: set[Path] = set()
+    for page in paths:
+        if is_page(page.name) and page.parent in pictures and page.stat().st_size <= _LONGEST_PAGE_BYTES:
+            text = page.read_bytes()
+            shown.update(picture for picture in pictures[page.parent] if picture.name.encode() in text)
+    return shown

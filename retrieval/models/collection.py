@@ -112,7 +112,11 @@ def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 class Collection(models.Model):
-    slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in addresses and commands."))
+    slug = models.SlugField(
+        _("short name"),
+        unique=True,
+        help_text=_("Lower-case letters, digits and hyphens, such as staff-rules: used in addresses and commands."),
+    )
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     text_search_configuration = models.CharField(
@@ -121,7 +125,8 @@ class Collection(models.Model):
         choices=TextSearchConfiguration,
         default=TextSearchConfiguration.AUTO,
         help_text=_(
-            "How words are stemmed for keyword search. If you change it, the collection's documents are indexed again."
+            "The search by words finds other forms of a word, such as pump and pumps, in this language. "
+            "If you change it, all documents of the collection are read again."
         ),
     )
     visibility = models.CharField(
@@ -231,7 +236,7 @@ class CollectionGrant(models.Model):
         verbose_name=_("user"),
     )
     role = models.CharField(_("role"), max_length=8, choices=Role, default=Role.READER)
-    created_at = models.DateTimeField(_("given"), auto_now_add=True)
+    created_at = models.DateTimeField(_("since"), auto_now_add=True)
 
     class Meta:
         ordering = ["collection_id", "group__name", "user__username", "pk"]

@@ -121,7 +121,7 @@ class Document(Job):
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Number of sentences addressed to a language model (retrieval.text.instructions).
-    instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
+    instruction_count = models.PositiveIntegerField(_("sentences that give orders to an AI"), default=0)
 
     # [kind, first names, count] of the file's content that was not read.
     left_out = models.JSONField(default=list, db_default=[], editable=False)

@@ -43,7 +43,7 @@ class SearchProfileVersion(models.Model):
     note = models.CharField(_("note"), max_length=500, blank=True)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     created_by = build_user_key(_("made by"), blank=True)
-    is_published = models.BooleanField(_("in force"), default=False)
+    is_published = models.BooleanField(_("in use"), default=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = build_user_key(_("published by"), blank=True)
 

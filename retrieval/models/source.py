@@ -40,7 +40,10 @@ class Source(SecretHolder):
         default=dict,
         db_default={},
         blank=True,
-        help_text=_('Given to each of its documents: a JSON object such as {"department": "sales"}.'),
+        help_text=_(
+            "Facts about each of its documents, for filters and rights: names and values in braces, such as "
+            '{"department": "sales"}.'
+        ),
     )
     interval_minutes = models.PositiveIntegerField(
         _("minutes between runs"),

@@ -13,7 +13,7 @@ LONGEST_METADATA = 20_000
 def validated_metadata(value: object) -> dict[str, object]:
     """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
-        raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
+        raise ValidationError(_('Metadata must be names and values in braces, such as {"department": "sales"}.'))
     for leaf in _iterate_leaves(value):
         if isinstance(leaf, str) and ("\x00" in leaf or any("\ud800" <= char <= "\udfff" for char in leaf)):
             raise ValidationError(_("Metadata must not contain NUL characters or halves of surrogate pairs."))

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from core.exceptions import LeaseLost, RagsiteError
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import SourceItem, SourceRun
@@ -233,7 +233,7 @@ class Comparison:
         except (ItemFailed, AddressRefused) as error:
             self._fail(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
-            if reason := reason_not_to_change(self._source.collection):
+            if reason := reason_not_to_bring(self._source.collection):
                 raise SourceRefused(reason) from error
             self._fail(found, item, str(error))
         # An unreadable item keeps its links.

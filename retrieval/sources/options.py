@@ -53,11 +53,20 @@ def check_server(server: str) -> None:
         return
 
 
+class AddressInput(forms.URLInput):
+    """An input as wide as an address, by the admin's class."""
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"class": "vURLField"})
+
+
 class AddressField(forms.URLField):
     """A field for an http or https address without a password, because addresses are shown.
 
     If ``is_asked`` is false, only readers use the address, and it may be anywhere.
     """
+
+    widget = AddressInput
 
     def __init__(self, *, is_asked: bool = True, **kwargs: Any) -> None:
         validators = [check_server] if is_asked else []

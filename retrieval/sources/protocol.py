@@ -9,7 +9,9 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from django import forms
+from django.conf import settings
 from django.utils.functional import Promise
+from django.utils.translation import gettext as _t
 
 from core.exceptions import RagsiteError
 
@@ -75,6 +77,18 @@ class Fetched:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A reason why a kind of source cannot be used now; if ``is_partial``, it can be in other cases.
+
+    ``sentence`` is for a curator, ``setting`` the name of the setting that an administrator of the server changes.
+    """
+
+    sentence: str
+    setting: str
+    is_partial: bool = False
+
+
 class Connector:
     """A kind of source, and an open connection to such a source, used in a `with` by one thread.
 
@@ -86,12 +100,22 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
+    # The kind asks a server at an address that the form takes.
+    has_address = True
     # Items that are no longer listed are gone. A feed lists only its newest entries.
     lists_everything = True
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         self.options = options
         self.number = number
+
+    @classmethod
+    def find_obstacles(cls) -> list[Obstacle]:
+        """Return what this site must allow before the kind can be used, or used fully; empty if it can be now."""
+        if not cls.has_address or settings.SOURCE_PRIVATE_HOSTS:
+            return []
+        said = _t("Addresses inside your network need a setting. Ask an administrator of the server to allow them.")
+        return [Obstacle(said, "SOURCE_PRIVATE_HOSTS", is_partial=True)]
 
     def __enter__(self) -> Self:
         return self

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import models
+from django.db.models.functions import Now
+from django.utils.formats import date_format
+from django.utils.timezone import localtime, now
+from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
-from retrieval.models import Source, SourceRun
+from retrieval.models import Collection, Source, SourceRun
 from retrieval.models.source import is_stale
 
 
 class SourceState(models.TextChoices):
     NEW = "new", _("not synchronised yet")
+    WAITING = "waiting", _("waits for its turn")
     RUNNING = "running", _("being synchronised")
     IN_SYNC = "in_sync", _("in sync")
     INCOMPLETE = "incomplete", _("in sync, except for some items")
@@ -54,7 +61,7 @@ def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None
     if source.is_paused:
         return SourceState.PAUSED
     if active is not None and not active.is_preview and not active.error:
-        return SourceState.RUNNING
+        return SourceState.RUNNING if active.status == SourceRun.Status.RUNNING else SourceState.WAITING
     if last is not None and last.status == SourceRun.Status.FAILED:
         return SourceState.FAILED
     if is_stale(source, success):
@@ -64,6 +71,30 @@ def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None
     if last.kept_back:
         return SourceState.HELD
     return SourceState.INCOMPLETE if last.failed else SourceState.IN_SYNC
+
+
+def explain_wait(run: SourceRun, collections: models.QuerySet[Collection]) -> str:
+    """Return a sentence that says what a waiting run waits for; sources of other collections are not named."""
+    if run.error:
+        told = {"error": run.error, "time": _show_time(run.retry_at)}
+        return _t("The last attempt failed: %(error)s The next one is at %(time)s.") % told
+    others = SourceRun.objects.filter(status__in=SourceRun.ACTIVE).exclude(pk=run.pk)
+    busy = others.filter(status=SourceRun.Status.RUNNING, heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
+    current = busy.select_related("source").first()
+    if current is None:
+        return _t("A worker begins it in a moment. If it still waits after a minute, no worker runs.")
+    if collections.filter(pk=current.source.collection_id).exists():
+        said = _t("It waits for its turn: one source is read at a time, now %s.") % current.source
+    else:
+        said = _t("It waits for its turn: one source is read at a time, now another one.")
+    if waiting := others.filter(status=SourceRun.Status.WAITING).count():
+        more = ngettext("%d other run waits too.", "%d other runs wait too.", waiting)
+        said = f"{said} {more % waiting}"
+    return said
+
+
+def _show_time(moment: datetime | None) -> str:
+    return date_format(localtime(moment or now()), "TIME_FORMAT")
 
 
 def count_states() -> dict[str, int]:

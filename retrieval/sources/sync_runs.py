@@ -16,7 +16,7 @@ from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.models import Source, SourceRun
 from retrieval.sources.comparing import Comparison, TimeIsUp
 from retrieval.sources.kinds import KINDS
@@ -87,7 +87,7 @@ def _attempt(run: SourceRun) -> None:
     kind = KINDS.get(source.kind)
     if kind is None:
         raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
-    if reason := reason_not_to_change(source.collection):
+    if reason := reason_not_to_bring(source.collection):
         raise SourceRefused(reason)
     with kind(all_options(source), source.pk) as connector:
         Comparison(run).work(connector)

@@ -56,12 +56,16 @@ def test_documents_are_added_and_read(own_site, page):
     )
     rows = page.locator(".uploads li")
     expect(rows).to_have_count(3)
+    expect(rows.nth(2).locator("use")).to_have_attribute("href", re.compile("#printed$"))
+    expect(rows.nth(2).locator("[data-size]")).to_have_text("0.3 kB")
     expect(page.locator("progress")).to_have_count(0)
     expect(rows.nth(0).locator(".ragsite-status")).to_have_text("waiting")
     expect(rows.nth(1)).to_contain_text("Not added: sound.mp3")
     expect(page.get_by_role("button", name="Add documents")).to_be_hidden()
     page.goto(f"{own_site.url}/admin/retrieval/document/")
 
+    assert page.locator(".results").evaluate("box => box.scrollWidth <= box.clientWidth"), "The list is cut off."
+    expect(page.locator("#changelist-filter")).to_contain_text("By source")
     # The status changes without a reload.
     expect(row_of(page, "platypus").locator(".ragsite-status")).to_have_text("waiting")
     own_site.work()
@@ -75,6 +79,46 @@ def test_documents_are_added_and_read(own_site, page):
     page.goto(own_site.url)
     turn = ask(page, "How many eggs does a platypus lay?")
     expect(turn.locator("[data-answer-text]")).to_contain_text("between one and three eggs")
+
+
+def test_files_are_kept_until_their_collection_is_made(own_site, page, complaints):
+    complaints.expected.append("400")
+    own_site.sign_in(page)
+    files = [FilePayload(name=f"{name}.md", mimeType="text/markdown", buffer=name.encode() * 9) for name in "ab"]
+    try:
+        page.goto(f"{own_site.url}/admin/retrieval/document/add/")
+        page.locator("#id_collection").focus()
+        tab_to(page, page.get_by_label("choose files"))
+        page.set_input_files("#id_file", files)
+        rows = page.locator(".uploads li")
+        expect(rows.nth(1)).to_contain_text("will be sent when its collection is chosen or made")
+        page.get_by_role("textbox", name="Or a new collection").fill("Kept files")
+        page.get_by_role("button", name="Make this collection").click()
+        expect(rows.locator(".ragsite-status")).to_have_text(["waiting", "waiting"])
+        expect(page.locator("#id_collection option:checked")).to_have_text("Kept files")
+        assert in_all_looks(page) == []
+
+        page.goto(f"{own_site.url}/admin/retrieval/collection/add/")
+        page.get_by_label("choose files").set_input_files(files)
+        page.get_by_role("textbox", name="Name:", exact=True).fill("Kept again")
+        # Django's script fills in the short name when the field is left.
+        page.keyboard.press("Tab")
+        page.get_by_role("textbox", name="Short name:").fill("handbook")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator(".field-slug")).to_contain_text("already exists")
+        expect(rows).to_have_count(2)
+        assert in_all_looks(page) == []
+        page.get_by_role("textbox", name="Short name:").fill("kept-again")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(rows.locator(".ragsite-status")).to_have_text(["waiting", "waiting"])
+        page.get_by_role("link", name="Kept again").click()
+        expect(page.get_by_label("choose files")).to_be_visible()
+        with own_site.data():
+            assert Collection.objects.get(slug="kept-again").documents.count() == 2
+            assert Collection.objects.get(slug="kept-files").documents.count() == 2
+    finally:
+        with own_site.data():
+            Collection.objects.filter(slug__startswith="kept-").delete()
 
 
 def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site, page):

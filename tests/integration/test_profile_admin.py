@@ -174,7 +174,7 @@ def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profi
     assert admin.get(publish(version)).status_code == 405
     response = admin.post(publish(version), follow=True)
     assert response.redirect_chain == [(change(profile), 302)]
-    assert messages(response) == ["In force: default v1."]
+    assert messages(response) == ["In use: default v1."]
     html = response.content.decode()
     assert "Differences to default v1" in html
     assert "2 settings" in html
@@ -190,7 +190,7 @@ def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profi
     assert version.published_by == admin_user
 
     response = admin.post(reverse("admin:retrieval_searchprofile_withdraw"), follow=True)
-    assert messages(response)[-1] == "The built-in profile is in force."
+    assert messages(response)[-1] == "The built-in profile is in use."
     assert profiles.active_profile().name == "built-in"
     assert LogEntry.objects.latest("pk").get_change_message() == "Withdrew version 1."
 

@@ -5,7 +5,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -258,6 +258,41 @@ def test_the_first_page_says_what_waits(ingest, collection):
     assert "document could not be read" not in client.get(front).content.decode()
 
 
+def test_the_daily_cards_count_what_the_account_may_see(ingest, collection, vault):
+    client = signed_in(staff("Curators"))
+    document = ingest(collection, "leave.md", "# Leave\n\nThere are 25 days of leave.")
+    Document.objects.filter(pk=document.pk).update(review_on=timezone.localdate())
+    for status in ("failed", "pending", "processing"):
+        Document.objects.create(collection=collection, source=f"{status}.pdf", status=status)
+    copy = Collection.objects.create(slug="copy", name="Copy")
+    Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
+    Document.objects.create(collection=copy, source="copied.pdf", status="failed")
+    for days, refused in ((0, False), (1, True), (20, False)):
+        Answer.objects.create(
+            conversation=Conversation.objects.create(), question="May I fly?", status="completed", refused=refused,
+            search_method="zscore", completed_at=timezone.now() - timedelta(days=days),
+        )  # fmt: skip
+
+    def read_cards(client):
+        page = client.get(reverse("admin:index")).content.decode()
+        cards = re.findall(r'<strong>([^<]+)</strong><span class="dashboard-figure">(.*?)</span>', page)
+        return {name: re.sub("<[^>]+>", "", said) for name, said in cards}
+
+    shown = read_cards(client)
+    assert shown["Documents"] == "4 documents · 2 waiting · 1 failed · 1 due for a review"
+    assert shown["Collections"] == "1 collection"
+    assert shown["Answers"] == "2 new this week · 1 without an answer"
+    assert shown["Drafts"] == "1 open"
+    assert shown["Gaps in the documents"] == "1 question in 30 days"
+    boss = signed_in(User.objects.create_superuser("boss"))
+    assert read_cards(boss)["Documents"].startswith("5 documents")
+    assert read_cards(boss)["Collections"].startswith("2 collections")
+
+    plain = User.objects.create_user("plain", is_staff=True)
+    plain.user_permissions.add(Permission.objects.get(codename="view_collection"))
+    assert set(read_cards(signed_in(plain))) == {"Collections"}
+
+
 def test_models_are_in_one_daily_group_and_four_for_experts(admin_client):
     groups = signed_in(staff("Curators")).get(reverse("admin:index")).context["app_list"]
     names = [[str(model["object_name"]) for model in group["models"]] for group in groups]
@@ -281,7 +316,7 @@ def test_the_navigation_marks_one_page(name, marked):
 def test_a_curator_adds_a_collection_and_manages_it(visibility):
     client = signed_in(staff("Curators"))
     form = client.get(reverse("admin:retrieval_collection_add")).content.decode()
-    assert re.search(r'<option value="granted" selected>', form)
+    assert re.search(r'value="granted"[^>]* checked', form)
     body = {
         "name": "New", "slug": "new", "description": "", "visibility": visibility,
         "text_search_configuration": "english",

@@ -1,12 +1,15 @@
 """The upload form's script: files, texts, addresses; an answer for each, and rights as for the form."""
 
+import re
 import threading
 import time
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from retrieval.admin.collection_admin import MEANINGS
 from retrieval.models import Collection, Document
 from retrieval.sources import web_page
 from tests.support.sources import WebServer
@@ -48,6 +51,62 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
     assert b"data-uploading" not in client.get(reverse("chat:home")).content
     assert send(client, Collection.objects.create(name="Other", slug="other"), text="Words.").status_code == 302
     assert not Document.objects.exists()
+
+
+def test_a_new_collection_is_made_by_those_who_may(admin_client, client, collection):
+    page = admin_client.get(ADD).content.decode()
+    assert "Or a new collection" in page
+    for icon in ("#upload", "#printed", "#sheet", "#mail"):
+        assert f"icons.svg{icon}" in page
+    file = SimpleUploadedFile("a.md", b"# Pumps\n\nWords.")
+    response = admin_client.post(ADD, {"new_collection": "Water works", "file": file}, follow=True)
+    assert "The collection Water works was made." in response.content.decode()
+    made = Collection.objects.get(slug="water-works")
+    assert (made.visibility, made.documents.count()) == ("granted", 1)
+    again = admin_client.post(ADD, {"new_collection": "water works"}, headers={"Accept": "application/json"})
+    assert again.json()["sentence"] == "There is a collection with this name: choose it."
+
+    writer = User.objects.create_user("writer", is_staff=True)
+    writer.user_permissions.add(Permission.objects.get(codename="add_document"))
+    client.force_login(writer)
+    assert "Or a new collection" not in client.get(ADD).content.decode()
+    refused = client.post(ADD, {"new_collection": "Mine"}, headers={"Accept": "application/json"})
+    assert refused.status_code == 400
+    writer.user_permissions.add(Permission.objects.get(codename="add_collection"))
+    # A closed collection of others does not show that it exists.
+    mine = client.post(ADD, {"new_collection": "Water works"}, headers={"Accept": "application/json"}).json()
+    assert Collection.objects.get(pk=mine["collection"]["pk"]).slug == "water-works-2"
+    assert Collection.objects.curated_by(writer).filter(pk=mine["collection"]["pk"]).exists()
+
+
+def test_the_form_of_a_new_collection_leads_to_its_drop_zone(admin_client, client):
+    add = reverse("admin:retrieval_collection_add")
+    fields = {"name": "Pumps", "visibility": "granted", "text_search_configuration": "auto"}
+    grants = {"grants-TOTAL_FORMS": 0, "grants-INITIAL_FORMS": 0}
+    refused = admin_client.post(add, {**fields, **grants}, headers={"Accept": "application/json"})
+    assert refused.json() == {"errors": {"id_slug": ["This field is required."]}}
+    saved = admin_client.post(add, {**fields, **grants, "slug": "pumps"}, headers={"Accept": "application/json"})
+    address = reverse("admin:retrieval_collection_change", args=[Collection.objects.get(slug="pumps").pk])
+    assert saved.json()["url"] == address
+    saved = admin_client.post(add, {**fields, **grants, "slug": "more-pumps"}, follow=True)
+    page = saved.content.decode()
+    assert "data-uploading" in page
+    assert "Add documents now" in page
+
+    maker = User.objects.create_user("maker", is_staff=True)
+    maker.user_permissions.add(Permission.objects.get(codename="add_collection"))
+    client.force_login(maker)
+    assert "data-uploading" not in client.get(add).content.decode()
+
+
+def test_each_choice_of_who_may_ask_is_explained(admin_client, collection):
+    page = admin_client.get(reverse("admin:retrieval_collection_add")).content.decode()
+    for meaning in MEANINGS.values():
+        assert f"<small>{meaning}</small>" in page
+    assert "A new collection is closed until you choose otherwise." in page
+    assert re.search(r'<input type="radio" name="visibility" value="granted"[^>]* checked', page)
+    change = reverse("admin:retrieval_collection_change", args=[collection.pk])
+    assert re.search(r'value="public"[^>]* checked', admin_client.get(change).content.decode())
 
 
 class Web(WebServer):

@@ -10,8 +10,13 @@ READERS = [
     "chat/static/chat/site.css",
     "chat/static/chat/debug.css",
     "retrieval/static/retrieval/reader.css",
+    "retrieval/static/retrieval/uploading.css",
+    "retrieval/static/retrieval/kinds.css",
+    "retrieval/static/retrieval/collection.css",
+    "retrieval/static/retrieval/document_list.css",
     "ragsite/static/ragsite/account.css",
     "ragsite/static/ragsite/admin.css",
+    "ragsite/static/ragsite/front_figures.css",
 ]
 # A printed page and a code for cameras are white in every look.
 _WHITE = re.compile(r"^(\.printed-page|\.sign-in \.qr|  mark \{)")

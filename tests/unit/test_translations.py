@@ -56,3 +56,16 @@ def test_a_translation_has_the_placeholders_of_its_string(translated):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_django_reads_is_what_was_translated(language):
     assert catalogue.path_of(language, ".mo").read_bytes() == catalogue.compiled(catalogue.catalogue(language))
+
+
+# Words of the trade that pages for readers and curators replace by plain ones.
+_JARGON = re.compile(
+    r"\b(stemmed|slug|trace|degraded|groundedness|in force|judgements?|JSON object|p50|p95)\b"
+    r"|^given$|^read again$|instructions to a model",
+    re.IGNORECASE,
+)
+
+
+def test_pages_use_plain_words(strings):
+    said = [text for string in strings for text in catalogue.texts(string.id)]
+    assert [text for text in said if _JARGON.search(text)] == []

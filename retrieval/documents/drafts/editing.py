@@ -34,6 +34,19 @@ def reason_not_to_change(collection: Collection) -> str:
     return ""
 
 
+def reason_not_to_bring(collection: Collection) -> str:
+    """Return why no source may bring documents into the collection now; empty if one may.
+
+    A source cannot be moved to a draft, so ``reason_not_to_change`` gives the wrong advice.
+    """
+    reason = reason_not_to_change(collection)
+    if not reason or find_draft(collection) is not None:
+        return reason
+    if collection.drafts.open().exists():
+        return _t("%s has a draft. Its sources wait until the draft is published or discarded.") % collection
+    return _t("%s has a gate, so its documents change in drafts only, and no source can bring any.") % collection
+
+
 @contextmanager
 def lock_for_change(*collection_ids: int) -> Iterator[None]:
     """Run a transaction in which the collections' documents may be changed; no draft begins or is published meanwhile.

@@ -29,6 +29,7 @@ from retrieval.sources.protocol import (
     ItemFailed,
     ItemGone,
     ItemRejected,
+    Obstacle,
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
@@ -47,6 +48,8 @@ def allowed_folder(path: str) -> Path:
 
 
 class FolderPathField(forms.CharField):
+    widget = forms.TextInput(attrs={"class": "vLargeTextField"})
+
     def clean(self, value: object) -> str:
         path = str(super().clean(value))
         try:
@@ -69,7 +72,15 @@ class FolderConnector(Connector):
     label = _("Folder")
     description = _("A folder of the server, or a share that is mounted there. It is checked every minute.")
     form = FolderOptions
+    has_address = False
     interval_minutes = 1
+
+    @classmethod
+    def find_obstacles(cls) -> list[Obstacle]:
+        if settings.SOURCE_FOLDERS:
+            return []
+        said = _t("This site may read no folder of its server yet. Ask an administrator of the server to allow one.")
+        return [Obstacle(said, "SOURCE_FOLDERS")]
 
     def list_items(self) -> Iterator[RemoteItem]:
         root = allowed_folder(self.options["path"])
@@ -148,6 +159,14 @@ class GitConnector(Connector):
     label = _("Git repository")
     description = _("Files of a branch, over https or in a folder of the server. Only changed files are read again.")
     form = GitOptions
+
+    @classmethod
+    def find_obstacles(cls) -> list[Obstacle]:
+        found = super().find_obstacles()
+        if not settings.SOURCE_FOLDERS:
+            said = _t("Repositories in folders of the server cannot be read yet. Ask an administrator of the server.")
+            found.append(Obstacle(said, "SOURCE_FOLDERS", is_partial=True))
+        return found
 
     _repository: Any = None
 

@@ -17,7 +17,7 @@
         for (const badge of badges) {
           const row = fresh[badge.dataset.documentStatus];
           if (!row) continue;
-          const cells = badge.closest("tr")?.querySelectorAll("[data-document-fact]") ?? [];
+          const cells = badge.closest("tr, li")?.querySelectorAll("[data-document-fact]") ?? [];
           for (const cell of cells) cell.textContent = row[cell.dataset.documentFact];
           // Markup from this site's own server, in which every value is escaped.
           badge.outerHTML = row.badge;

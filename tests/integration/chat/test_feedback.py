@@ -24,7 +24,7 @@ def saved():
 def test_a_verdict_is_kept_changed_and_taken_back(mine, answer):
     address = f"/answers/{answer.pk}/feedback/"
     said = mine.post(address, {"verdict": "yes"}, **HTMX)
-    assert json.loads(said["HX-Trigger"]) == {"announce": {"sentence": "Thank you, your judgement is saved."}}
+    assert json.loads(said["HX-Trigger"]) == {"announce": {"sentence": "Thank you, your opinion is saved."}}
     assert saved() == [(True, "", "")]
     assert "<details" not in said.content.decode()
 

@@ -283,7 +283,13 @@ def test_the_dashboard_shows_every_figure_and_escapes_every_text(admin, collecti
     assert page.count("chart-drawing") >= 4
     assert EVIL not in page
     assert "50.0%" in page
-    for said in ("Questions a day", "Helpful rate", "Refusals", "Degraded searches", "Groundedness (rules)"):
+    for said in (
+        "Questions a day",
+        "Helpful rate",
+        "Refusals",
+        "Searches of which a part failed",
+        "Backed by its sources (rules)",
+    ):
         assert said in page
     assert "1 score is missing" not in page  # citation support is not drawn
     worst = page.split('id="worst"')[1].split("</section>")[0]

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from chat.models import Answer, CollectionInstructions
+from chat.models import Answer, CollectionInstructions, LanguageModel
 from evaluation import gates, tasks
 from evaluation.models import EvaluationRun, GatePolicy
 from retrieval.models import Collection, CollectionGrant
@@ -181,14 +181,21 @@ def test_a_curator_writes_tries_and_activates_a_version(curator, library, model)
     version.activate()
     assert "Withdraw takes effect at once and is not measured" in curator.get(f"{address}/change/").content.decode()
     page = curator.post(f"{address}/withdraw/", follow=True).content.decode()
-    assert "is no longer in force: models follow no instructions. The change was not measured." in page
+    assert "is no longer in use: models follow no instructions. The change was not measured." in page
     assert "Talk as a pirate." in curator.get(f"{PAGE}add/?from={version.pk}").content.decode()
 
 
 def test_without_a_language_model_they_have_no_effect_and_of_others_collections_they_are_closed(curator, library):
     version = add(library)
-    for page in ("change", "preview"):
-        assert "instructions have no effect" in curator.get(f"{PAGE}{version.pk}/{page}/").content.decode()
+    pages = ["", "add/", f"{version.pk}/change/", f"{version.pk}/preview/"]
+    for page in pages:
+        assert curator.get(f"{PAGE}{page}").content.decode().count("instructions have no effect") == 1
+    LanguageModel.objects.create(name="away", base_url="http://127.0.0.1:9/v1", model="away")
+    for page in pages:
+        said = curator.get(f"{PAGE}{page}").content.decode()
+        assert "This site has one now." in said
+        assert "instructions have no effect" not in said
+    LanguageModel.objects.all().delete()
     assert "It was not measured." in curator.post(f"{PAGE}{version.pk}/activate/", follow=True).content.decode()
     CollectionGrant.objects.all().delete()
     for page in ("activate", "withdraw", "preview"):

@@ -63,7 +63,7 @@ def test_the_pages_of_a_judgement_and_of_its_answer_show_what_its_scores_are_mad
         judgements.request_judgements(judgement.answer, judges=["model"])[0], status="failed", error="It was away."
     )
     page = admin.get(reverse("admin:chat_answer_change", args=[judgement.answer_id])).content.decode()
-    assert "groundedness" in page
+    assert "backed by its sources" in page
     assert "It was away." in page
     assert address in page
 
@@ -135,7 +135,7 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     assert "hx-get" in before
     judgements.judge(judgement.pk)
     after = panel(admin, judgement.answer)
-    assert "groundedness (rules)" in after
+    assert "backed by its sources (rules)" in after
     assert "pending" not in after
     assert "hx-trigger" not in after
     # The error of a metric is shown once, though the judgement repeats it.

@@ -198,7 +198,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert "is significantly worse than default v1" in admin.get(address).content.decode()
     assert "Say why it should be published anyway." in admin.post(publish, {"override": " "}).content.decode()
     done = admin.post(publish, {"override": "The <b>customer</b> waits."}, follow=True)
-    assert messages(done) == ["In force: default v2."]
+    assert messages(done) == ["In use: default v2."]
     history = done.content.decode()
     assert "The &lt;b&gt;customer&lt;/b&gt; waits." in history
     assert "is significantly worse than default v1" in history

@@ -1,13 +1,16 @@
 """Unusable uploads are refused at once, with a sentence that says who can fix it."""
 
 import json
+import re
+from contextlib import suppress
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from retrieval.models import Collection, Document, Draft, Source
+from retrieval.sources.kinds import KINDS
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +29,7 @@ def add_source(admin, collection, kind, options):
 @pytest.mark.parametrize(
     ("has_draft", "kind", "options", "said"),
     [
-        (True, "feed", FEED, "changed in its draft"),
+        (True, "feed", FEED, "Its sources wait until the draft is published or discarded"),
         (False, "feed", {**FEED, "url": "http://127.0.0.1/"}, "own network"),
         (False, "git", GIT, "SOURCE_PRIVATE_HOSTS"),
         (False, "mailbox", MAILBOX, "SOURCE_PRIVATE_HOSTS"),
@@ -38,6 +41,30 @@ def test_a_source_that_could_not_run_is_not_saved(has_draft, kind, options, said
         Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
     assert add_source(admin_client, collection, kind, options).count(said) == 1
     assert not Source.objects.exists()
+
+
+def test_the_draft_that_a_source_waits_for_is_linked(collection, admin_client):
+    copy = Collection.objects.create(slug="copy", name="Copy")
+    draft = Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
+    page = add_source(admin_client, collection, "feed", FEED)
+    assert f'<a href="{reverse("admin:retrieval_draft_change", args=[draft.pk])}">' in page
+    assert "instead" not in page
+
+
+def test_a_kind_that_this_site_does_not_allow_says_so_before_its_form(admin_client, settings, tmp_path):
+    settings.SOURCE_FOLDERS, settings.SOURCE_PRIVATE_HOSTS = [], []
+    page = admin_client.get(reverse("admin:retrieval_source_add")).content.decode()
+    assert page.count("This site may read no folder of its server yet. Ask an administrator") == 1
+    assert page.count("Addresses inside your network need a setting.") == len(KINDS) - 1
+    assert "<code>SOURCE_FOLDERS</code>" in page
+    assert "<code>SOURCE_PRIVATE_HOSTS</code>" in page
+    settings.SOURCE_FOLDERS, settings.SOURCE_PRIVATE_HOSTS = [tmp_path], ["127.0.0.1"]
+    assert "an administrator" not in admin_client.get(reverse("admin:retrieval_source_add")).content.decode()
+
+
+def test_the_field_of_an_address_is_as_wide_as_an_address(admin_client):
+    page = admin_client.get(f"{reverse('admin:retrieval_source_add')}?kind=feed").content.decode()
+    assert re.search(r'<input type="url" name="url"[^>]* class="vURLField"', page)
 
 
 def test_the_address_that_readers_open_may_be_inside_the_sites_own_network(collection, admin_client):
@@ -55,6 +82,18 @@ def test_a_table_of_too_many_rows_is_refused_at_once(collection, admin_client, s
         )
         assert ("is the most: split it into smaller files." in response.content.decode()) == is_refused
     assert Document.objects.count() == 1
+
+
+def test_a_folder_skips_the_pictures_that_a_page_beside_them_shows(tmp_path, collection, capsys):
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide/index.rst").write_text("Leave\n=====\n\n.. image:: flow.png\n\nThere are 25 days of leave.\n")
+    for name in ("guide/flow.png", "guide/scan.png", "flow.png"):
+        (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 9000)
+    with suppress(CommandError, SystemExit):
+        call_command("ingest", str(tmp_path), "--collection", collection.slug, "--json", "--at-once", "1")
+    # What no page shows may be a scan.
+    assert "Skipped 1, which are no documents: guide/flow.png" in capsys.readouterr().err
+    assert not Document.objects.filter(source="guide/flow.png").exists()
 
 
 def test_a_folder_skips_what_is_no_document(tmp_path, collection, capsys):

@@ -3,11 +3,12 @@
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
+from django.utils import timezone
 
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Collection, Document, Source
+from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.options import all_options, save_source
 from retrieval.sources.sync_runs import sync
 from tests.support.asking import client_of
@@ -88,6 +89,30 @@ def test_a_source_is_configured_and_set_going_in_the_admin(page, collection, she
     assert "2 documents came from this source" in question
     page.post(reverse("admin:retrieval_source_delete", args=[source.pk]), {"documents": "remove"})
     assert (Source.objects.count(), names()) == (0, [])
+
+
+def test_a_waiting_run_says_what_it_waits_for(page, admin_client, collection, shelf):
+    source = make_source(collection, "folder", shelf.options)
+    change = reverse("admin:retrieval_source_change", args=[source.pk])
+    act(page, source, "sync")
+    told = page.get(change).content.decode()
+    assert "A run was asked for. A worker begins it in a moment." in told
+    assert "waits for its turn" in told
+
+    closed = Collection.objects.create(slug="closed", name="Closed", visibility="granted")
+    busy = make_source(closed, "folder", shelf.options)
+    Source.objects.filter(pk=busy.pk).update(name="Secret shelf")
+    run = SourceRun.objects.create(source=busy, status=SourceRun.Status.RUNNING, heartbeat_at=timezone.now())
+    assert "one source is read at a time, now Secret shelf." in admin_client.get(change).content.decode()
+    told = page.get(change).content.decode()
+    assert "one source is read at a time, now another one." in told
+    assert "Secret shelf" not in told
+    run.end(SourceRun.Status.DONE)
+
+    SourceRun.objects.filter(source=source).update(error="It is away.", retry_at=timezone.now())
+    assert "The last attempt failed: It is away. The next one is at" in page.get(change).content.decode()
+    SourceRun.objects.filter(source=source).update(status=SourceRun.Status.RUNNING)
+    assert "A run is under way." in page.get(change).content.decode()
 
 
 def test_a_password_is_kept_and_never_shown(page, collection):

@@ -148,7 +148,7 @@ def test_a_collection_with_a_draft_is_left_alone(source, collection):
     draft = lifecycle.begin(collection)
     run = run_once(source)
     assert run.status == "failed"
-    assert "is changed in its draft" in run.error
+    assert "wait until the draft is published or discarded" in run.error
     lifecycle.resume(draft.pk)
     draft.refresh_from_db()
     lifecycle.discard(draft)

@@ -1,0 +1,198 @@
+"""The figures on the admin's first page: what waits for an account, and a line of numbers for each daily card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext, ngettext_lazy
+
+from chat.models import ApprovedAnswer
+from core.user_types import AnyUser
+from evaluation.dashboard.gaps import find_unanswered
+from evaluation.dashboard.scope import DEFAULT_DAYS, scope
+from retrieval.models import Collection, Document, Draft, Source, SourceRun
+from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights.staff import list_source_collections
+
+# Days before expiry.
+DUE_DAYS = 14
+WEEK_DAYS = 7
+
+
+class FrontFigures:
+    """Numbers of what ``user`` may see, each counted once and only when it is asked for.
+
+    Copies of documents in drafts are left out: their collections have the same ones.
+    """
+
+    def __init__(self, user: AnyUser) -> None:
+        self.user = user
+        self.today = timezone.localdate()
+
+    @cached_property
+    def _collections(self) -> CollectionQuerySet:
+        return Collection.objects.curated_by(self.user).in_service()
+
+    @cached_property
+    def documents(self) -> dict[str, int]:
+        """Return the numbers of all documents and of those that wait, failed, or are due for a review."""
+        statuses = Document.Status
+        rows = Document.objects.readable_by(self.user).filter(collection__in=self._collections)
+        return rows.aggregate(
+            all=Count("pk"),
+            waiting=Count("pk", filter=Q(status__in=[statuses.PENDING, statuses.PROCESSING])),
+            failed=Count("pk", filter=Q(status=statuses.FAILED)),
+            due=Count("pk", filter=Q(review_on__lte=self.today)),
+        )
+
+    @cached_property
+    def collections(self) -> dict[str, int]:
+        empty = ~Q(pk__in=Document.objects.readable_by(self.user).order_by().values("collection"))
+        return self._collections.aggregate(all=Count("pk"), empty=Count("pk", filter=empty))
+
+    @cached_property
+    def sources(self) -> dict[str, int]:
+        runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
+        rows = Source.objects.filter(collection__in=list_source_collections(self.user))
+        return rows.annotate(last=Subquery(runs.values("status")[:1])).aggregate(
+            all=Count("pk"),
+            failed=Count("pk", filter=Q(last=SourceRun.Status.FAILED)),
+            paused=Count("pk", filter=Q(is_paused=True)),
+        )
+
+    @cached_property
+    def gaps(self) -> int:
+        return find_unanswered(scope(self.user))[1]
+
+    @cached_property
+    def answers(self) -> dict[str, int]:
+        rows = scope(self.user, WEEK_DAYS).answers()
+        return rows.order_by().aggregate(
+            all=Count("pk"),
+            unhelpful=Count("pk", filter=Q(feedback__helpful=False)),
+            refused=Count("pk", filter=Q(refused=True)),
+        )
+
+    @cached_property
+    def approved(self) -> dict[str, int]:
+        rows = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=self._curated)
+        soon = Q(flag="", expires_on__lte=self.today + timedelta(days=DUE_DAYS))
+        return rows.aggregate(all=Count("pk"), flagged=Count("pk", filter=~Q(flag="")), soon=Count("pk", filter=soon))
+
+    @cached_property
+    def _curated(self) -> QuerySet[Collection]:
+        return Collection.objects.curated_by(self.user)
+
+    @cached_property
+    def drafts(self) -> int:
+        return Draft.objects.open().filter(collection__in=self._curated).count()
+
+    def list_tasks(self) -> list[tuple[int, str, str]]:
+        """Return the open tasks as (number, sentence, address): failures, unanswered questions, due reviews."""
+        user = self.user
+        document_list = reverse("admin:retrieval_document_changelist")
+        tasks: list[tuple[int, Any, str]] = []
+        if user.has_perm("retrieval.view_document"):
+            said = ngettext_lazy("%d document could not be read.", "%d documents could not be read.")
+            tasks.append((self.documents["failed"], said, f"{document_list}?status__exact=failed"))
+        if user.has_perm("retrieval.view_source"):
+            said = ngettext_lazy("The last run of %d source failed.", "The last runs of %d sources failed.")
+            tasks.append((self.sources["failed"], said, reverse("admin:retrieval_source_changelist")))
+        if user.has_perm("chat.view_answer"):
+            said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
+            address = reverse("admin:evaluation_dashboard_gaps")
+            tasks.append((self.gaps, said, f"{address}?days={DEFAULT_DAYS}"))
+        if user.has_perm("chat.view_approvedanswer"):
+            address = reverse("admin:chat_approvedanswer_changelist")
+            said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
+            tasks.append((self.approved["flagged"], said, f"{address}?flagged=yes"))
+            said = ngettext_lazy("%d approved answer expires soon.", "%d approved answers expire soon.")
+            tasks.append((self.approved["soon"], said, f"{address}?o=5"))
+        if user.has_perm("retrieval.view_document"):
+            said = ngettext_lazy("%d document is due for a review.", "%d documents are due for a review.")
+            tasks.append((self.documents["due"], said, f"{document_list}?review=due"))
+        if user.has_perm("retrieval.view_draft"):
+            said = ngettext_lazy("%d draft is not published yet.", "%d drafts are not published yet.")
+            tasks.append((self.drafts, said, reverse("admin:retrieval_draft_changelist")))
+        return [(number, said % number, address) for number, said, address in tasks if number]
+
+    def describe(self, model: str) -> tuple[int, str, list[str]] | None:
+        """Return the number on the model's card, what it counts, and what is noteworthy; None for a card without it."""
+        count = _CARDS.get(model)
+        return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
+
+
+def _notes(*counted: tuple[int, Any]) -> list[str]:
+    return [said % number for number, said in counted if number]
+
+
+def _name(model: type[Model], number: int) -> str:
+    return str(model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural)
+
+
+def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    found = figures.documents
+    notes = _notes(
+        (found["waiting"], _("%d waiting")), (found["failed"], _("%d failed")), (found["due"], _("%d due for a review"))
+    )
+    return found["all"], _name(Document, found["all"]), notes
+
+
+def _describe_collections(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    found = figures.collections
+    return found["all"], _name(Collection, found["all"]), _notes((found["empty"], _("%d empty")))
+
+
+def _describe_gaps(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    said = ngettext("question in %d days", "questions in %d days", figures.gaps)
+    return figures.gaps, said % DEFAULT_DAYS, []
+
+
+def _describe_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    found = figures.answers
+    notes = _notes((found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer")))
+    return found["all"], _t("new this week"), notes
+
+
+def _describe_approved(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    found = figures.approved
+    notes = _notes((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
+    return found["all"], _t("approved"), notes
+
+
+def _describe_drafts(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    return figures.drafts, _t("open"), []
+
+
+def _describe_sources(figures: FrontFigures) -> tuple[int, str, list[str]]:
+    found = figures.sources
+    notes = _notes((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
+    return found["all"], _name(Source, found["all"]), notes
+
+
+_CARDS: dict[str, Callable[[FrontFigures], tuple[int, str, list[str]]]] = {
+    "retrieval.document": _describe_documents,
+    "retrieval.collection": _describe_collections,
+    "evaluation.gaps": _describe_gaps,
+    "chat.answer": _describe_answers,
+    "chat.approvedanswer": _describe_approved,
+    "retrieval.draft": _describe_drafts,
+    "retrieval.source": _describe_sources,
+}
+_PERMISSIONS = {
+    "retrieval.document": "retrieval.view_document",
+    "retrieval.collection": "retrieval.view_collection",
+    "evaluation.gaps": "chat.view_answer",
+    "chat.answer": "chat.view_answer",
+    "chat.approvedanswer": "chat.view_approvedanswer",
+    "retrieval.draft": "retrieval.view_draft",
+    "retrieval.source": "retrieval.view_source",
+}

@@ -1,0 +1,58 @@
+"""The icons of file formats: names of symbols in chat/icons.svg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.documents.formats import View, get_view, read_formats
+from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
+
+_ICONS = {
+    View.PRINTED: "printed",
+    View.TABLES: "sheet",
+    View.RECORDS: "sheet",
+    View.SLIDES: "slides",
+    View.CODE: "code",
+}
+_KINDS = {
+    "page": _("Word and text"),
+    "printed": _("PDF and pictures"),
+    "sheet": _("Tables"),
+    "slides": _("Slides"),
+    "web": _("Web pages"),
+    "mail": _("Mail"),
+    "code": _("Source code"),
+}
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """Formats with one icon; ``labels`` are their names."""
+
+    icon: str
+    name: str | StrPromise
+    labels: str
+
+
+def choose_icon(media_type: str) -> str:
+    """Return the name of the icon for a document; "page" for an unknown format."""
+    if media_type in (EML, MSG, MBOX):
+        return "mail"
+    return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
+
+
+def icons_by_extension() -> dict[str, str]:
+    return {extension: choose_icon(known.media_type) for known in read_formats() for extension in known.extensions}
+
+
+def list_file_kinds() -> list[FileKind]:
+    labels: dict[str, dict[str, None]] = {icon: {} for icon in _KINDS}
+    for known in read_formats():
+        labels[choose_icon(known.media_type)][known.label] = None
+    return [FileKind(icon, name, ", ".join(labels[icon])) for icon, name in _KINDS.items()]
