@@ -4,6 +4,7 @@ import importlib
 import sys
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 
 from retrieval.admin.document_forms import DocumentForm, UploadForm
 from retrieval.documents import formats
@@ -42,7 +43,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
     assert "<em>HERE</em>" in "".join(page["parts"])
     assert not page["is_code"]
 
-    field = UploadForm(user=None)["file"]
+    field = UploadForm(user=AnonymousUser())["file"]
     assert ".toy" in str(field)
     assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
