@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from core.dataclass_json import from_json
-from retrieval.search.trace import SearchTrace
+from retrieval.search.trace import IndexState, SearchTrace
 
 if TYPE_CHECKING:
     from chat.answering.checking.citations import Marker
@@ -137,6 +137,7 @@ class AnswerDraft:
     table: ShownTable | None = None
     confidence: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
+    index: IndexState | None = None
 
     generator: str = ""
     notices: list[str] = field(default_factory=list)
@@ -263,6 +264,7 @@ class AnswerTrace(SearchTrace):
     uncalibrated: str = ""
     evidence: Mapping[str, float] = field(default_factory=dict)
     cut_off: bool = False
+    index: IndexState | None = None
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chat.pages.cards import page_label
 from chat.types import AnswerTrace
+from retrieval.models import Chunk, Document
 from retrieval.passage_address import passage_url
+from retrieval.search.passage_rows import load_passages
+from retrieval.search.ranking.lexical_ranker import matched_spans
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
@@ -54,6 +58,15 @@ class ShownPassage:
     @property
     def page(self) -> str:
         return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+
+
+def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
+    """Return the passages that the viewer may read, by chunk id."""
+    terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
+    readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
+    passages = load_passages(readable.values_list("pk", flat=True))
+    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
+    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
 @dataclass(frozen=True, slots=True)

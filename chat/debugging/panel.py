@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, snippet, used_weights
+from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, load_shown, used_weights
 from chat.debugging.checked_sentences import ShownSentence, sentences_of
 from chat.debugging.hits import HitRow, result_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
@@ -25,10 +25,9 @@ from chat.pages.access import explainable_answer, for_visitors
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
-from retrieval.models import Chunk, Document
+from retrieval.models import Document
 from retrieval.rights.search_filters import build_filters
-from retrieval.search.passage_rows import load_passages
-from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
+from retrieval.search.ranking.lexical_ranker import count_matches
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
-    shown = _load_shown(saved, viewer)
+    shown = load_shown(saved.candidates, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
     if build_closed_condition(viewer) is not None:
         trace = _hide_words(trace, shown)
@@ -105,14 +104,6 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
     except RetrieverFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
         return None, str(error) if may_read_all(viewer) else ""
-
-
-def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
-    terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
-    readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
-    passages = load_passages(readable.values_list("pk", flat=True))
-    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:

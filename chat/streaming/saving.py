@@ -135,6 +135,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,
         cut_off=cut_off,
+        index=draft.index,
     )
 
 

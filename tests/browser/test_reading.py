@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
-from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide
+from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide, violations
 
 ADD_VAR = "What does addVar do?"
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
@@ -250,3 +250,24 @@ def test_sentences_that_the_sources_do_not_bear_out_are_marked(site, anywhere):
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "The kit holds 14 parts [1]. (not supported by the sources) It is green." in copied
+
+
+def test_an_engineer_searches_again_and_compares_ranks(site, visitor):
+    page = visitor(**PHONE)
+    site.sign_in(page)
+    panel = ask(page, "Which seal kit fits the MX-9920-W?").locator(".debug")
+    panel.locator("> summary").click()
+    link = panel.get_by_role("link", name="Ranks now")
+    address = link.get_attribute("href")
+    link.click()
+    expect(panel.locator(".ranks-now")).to_contain_text("0 new, 0 gone")
+    rows = panel.locator(".then-and-now tbody tr")
+    expect(rows.first).to_contain_text("same")
+    assert rows.count() == panel.locator(".candidates tbody tr").count()
+    assert violations(page) + too_wide(page) == []
+    plain = visitor(java_script_enabled=False)
+    site.sign_in(plain)
+    plain.goto(f"{site.url}{address}")
+    expect(plain.locator(".then-and-now tbody tr").first).to_contain_text("same")
+    plain.get_by_role("link", name="How these passages were found").click()
+    expect(plain.get_by_role("link", name="Ranks now")).to_be_visible()
