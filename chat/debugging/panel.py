@@ -22,8 +22,10 @@ from chat.debugging.hits import HitRow, result_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.access import explainable_answer, for_visitors
+from chat.pages.filters import chips_of
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
+from retrieval.curl_command import write_search
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Document
 from retrieval.rights.search_filters import build_filters
@@ -142,12 +144,45 @@ def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
+def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
+    """Return the panel's search as a command for a terminal, and a sentence on what it cannot repeat."""
+    if panel is None:
+        return "", ""
+    trace, notes = panel.trace, []
+    filters: dict[str, Any] = dict(answer.asked_filters)
+    # As beside the answer: values of documents that the viewer may not read are not shown.
+    if build_closed_condition(request.user) is not None and not all(c.token for c in chips_of(answer, request.user)):
+        filters = {}
+        notes.append(_("The filters of the question are left out: they are not shown to you."))
+    collection = answer.collection if answer.document is None else answer.document.collection
+    if answer.document is not None:
+        members = Document.objects.filter(pk__in=answer.document.list_with_members()).readable_by(request.user)
+        filters["documents"] = sorted(members.values_list("pk", flat=True))
+    if trace.joined_query:
+        notes.append(
+            _("The answer searched the question alone and joined with those before it; this searches the latter.")
+        )
+    command = write_search(
+        request,
+        trace.joined_query or trace.query,
+        collection=collection.slug if collection else "",
+        method=answer.method,
+        top_k=trace.top_k,
+        filters=filters,
+    )
+    return command, " ".join(notes)
+
+
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = explainable_answer(request, answer_id)
+    panel = panel_of(answer, request.user)
+    command, note = _write_curl(request, answer, panel)
     context = {
-        "panel": panel_of(answer, request.user),
+        "panel": panel,
+        "curl": command,
+        "curl_note": note,
         # Another user's earlier answer is not linked.
         "earlier_answer": list_readable_answers(request).filter(pk=answer.repeats_id).first()
         if answer.repeats_id

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.user_types import AnyUser
 from retrieval.admin.profile_differences import describe_differences
+from retrieval.curl_command import write_search
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.profile_settings import (
     ImproperProfile,
@@ -95,5 +96,6 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
         page["comparison"] = compare(wanted["question"], build_filters(request.user, collection), both, wanted["top_k"])
+        page["curl"] = write_search(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

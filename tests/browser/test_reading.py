@@ -271,3 +271,23 @@ def test_an_engineer_searches_again_and_compares_ranks(site, visitor):
     expect(plain.locator(".then-and-now tbody tr").first).to_contain_text("same")
     plain.get_by_role("link", name="How these passages were found").click()
     expect(plain.get_by_role("link", name="Ranks now")).to_be_visible()
+
+
+def test_the_request_of_a_search_is_copied_for_a_terminal(site, visitor):
+    page = visitor()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    site.sign_in(page)
+    panel = ask(page, "Which seal kit fits the MX-9920-W?").locator(".debug")
+    panel.locator("> summary").click()
+    panel.get_by_text("Copy as curl").click()
+    panel.get_by_role("button", name="Copy", exact=True).click()
+    expect(panel.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"curl -s {site.url}/api/v1/search/")
+    assert copied == panel.locator(".curl pre").text_content()
+    plain = visitor(java_script_enabled=False)
+    site.sign_in(plain)
+    plain.goto(f"{site.url}/admin/retrieval/searchprofile/playground/?question=seal+kit&a=published&b=built-in")
+    plain.get_by_text("Copy as curl").click()
+    expect(plain.locator(".curl pre")).to_contain_text('"query": "seal kit"')
+    expect(plain.get_by_role("button", name="Copy", exact=True)).to_be_hidden()
