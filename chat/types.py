@@ -255,8 +255,8 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The stored explanation of a search and its answer.
 
-    ``uncalibrated`` names an embedder without calibration. No text of passages is stored, so deleted documents leave
-    none.
+    ``uncalibrated`` names an embedder without calibration. ``blocks`` are the context's blocks, from 1, by the id of
+    each passage in them as text. No text of passages is stored, so deleted documents leave none.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
@@ -265,6 +265,7 @@ class AnswerTrace(SearchTrace):
     evidence: Mapping[str, float] = field(default_factory=dict)
     cut_off: bool = False
     index: IndexState | None = None
+    blocks: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

@@ -56,6 +56,11 @@ class ShownPassage:
         return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
+    def borders_href(self) -> str:
+        """The address of the document's page that draws where the passage begins and ends."""
+        return self.href.replace("?", "?passages=1&", 1)
+
+    @property
     def page(self) -> str:
         return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
@@ -93,8 +98,8 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None for unreadable passages. ``added_parts`` are the bonus and the boosts. ``moved`` is the number of
-    places gained by reranking.
+    ``shown`` is None for unreadable passages. ``block`` is that of the context, from 1, or None. ``added_parts`` are
+    the bonus and the boosts. ``moved`` is the number of places gained by reranking.
     """
 
     candidate: Candidate
@@ -104,6 +109,7 @@ class CandidateRow:
     added_parts: tuple[tuple[str, float], ...]
     added: float
     moved: int
+    block: int | None = None
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
@@ -126,6 +132,7 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
                 tuple((name, contribution) for name, contribution in parts if contribution),
                 sum(contribution for _name, contribution in parts),
                 each.rerank.rank_before - each.rank if each.rerank and each.rank is not None else 0,
+                trace.blocks.get(str(each.chunk_id)),
             )
         )
     return tuple(rows)

@@ -49,6 +49,11 @@ class Panel:
     profile_url: str = ""
     playground_url: str = ""
     results: tuple[HitRow, ...] = ()
+    hides_words: bool = False
+
+    @property
+    def expansions(self) -> Mapping[str, tuple[str, ...]]:
+        return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
     def lead(self) -> float | None:
@@ -73,7 +78,8 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         return None
     shown = load_shown(saved.candidates, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
-    if build_closed_condition(viewer) is not None:
+    is_limited = build_closed_condition(viewer) is not None
+    if is_limited:
         trace = _hide_words(trace, shown)
     trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
@@ -88,7 +94,8 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         not_counted=not_counted,
         profile_url=_build_profile_url(answer, viewer),
         playground_url=_build_playground_url(trace.query, answer, viewer),
-        results=result_rows(answer, None if build_closed_condition(viewer) is None else shown),
+        results=result_rows(answer, trace, shown if is_limited else None),
+        hides_words=is_limited and any(each.chunk_id not in shown for each in trace.candidates),
     )
 
 
@@ -140,7 +147,8 @@ def _build_profile_url(answer: Answer, viewer: Any) -> str:
 def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     if not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
-    parameters = {"question": query, "collection": answer.collection.slug if answer.collection else ""}
+    collection = answer.collection.slug if answer.collection else ""
+    parameters = {"question": query, "collection": collection, "answer": str(answer.pk)}
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 

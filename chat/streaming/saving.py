@@ -136,6 +136,11 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
         evidence=draft.evidence,
         cut_off=cut_off,
         index=draft.index,
+        blocks={
+            str(passage.chunk_id): number
+            for number, block in enumerate(draft.context.blocks, start=1)
+            for passage in block.passages
+        },
     )
 
 

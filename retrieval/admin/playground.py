@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django import forms
@@ -85,12 +86,20 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
+def _read_answer(given: str) -> str:
+    """Return the id of the answer whose debug panel led here; "" without one."""
+    try:
+        return str(uuid.UUID(given))
+    except ValueError:
+        return ""
+
+
 def search_twice(request: HttpRequest) -> dict[str, object]:
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked}
+    page = {"form": form, "asked": asked, "answer": _read_answer(request.GET.get("answer", ""))}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
