@@ -66,19 +66,21 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
                 shown=shown,
                 card=number,
                 quote=snippet(quote, spans),
-                why=_explain_choice(shown, rank),
+                why=_explain_choice(shown, rank, is_refused=answer.refused),
                 block=trace.blocks.get(str(source["chunk_id"])),
             )
         )
     return tuple(rows)
 
 
-def _explain_choice(shown: str, rank: int) -> str:
+def _explain_choice(shown: str, rank: int, *, is_refused: bool) -> str:
     match shown:
         case "answer" if rank == 1:
             return _("the first hit")
         case "answer":
             return _("its heading is the question, or the hits above it would be refused alone")
+        case "card" if is_refused:
+            return _("one of the closest passages: none answers the question")
         case "card":
             return _("the next hit, as the lead is small")
     return _("enough is shown, or its closest place is shown already")

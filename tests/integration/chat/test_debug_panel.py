@@ -271,6 +271,10 @@ def test_the_panel_names_its_figures_and_says_what_is_empty(library, staff):
     Answer.objects.filter(pk=answer.pk).update(trace=trace)
     text = text_of(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode())
     assert "Corrected words spelling: pumpp → pump Expanded words mx → 9920; kit → kits, set" in text
+    refused = answered("Where may a parrot sleep on Sundays?")
+    shown = text_of(client_of(staff).get(f"/answers/{refused.pk}/debug/").content.decode())
+    assert refused.refused
+    assert "as card 1 one of the closest passages: none answers the question" in shown
     # An answer of an earlier release has no blocks.
     del trace["blocks"]
     Answer.objects.filter(pk=answer.pk).update(trace=trace)
