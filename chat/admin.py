@@ -5,9 +5,11 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Q, QuerySet
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import floatformat
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -18,10 +20,11 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.model_trial import try_out
 from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
+from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
-from core.admin_base import ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
+from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
@@ -92,29 +95,39 @@ class FeedbackInline(ReadOnlyInline):
     readonly_fields = ["updated_at"]
 
 
-class DegradedFilter(ConditionFilter):
-    title = _("search")
-    parameter_name = "degraded"
-    conditions = {"yes": (_("a part of it failed"), ~Q(degraded=[])), "no": (_("all parts worked"), Q(degraded=[]))}
+class AnswerList(ChangeList):
+    """The list of answers, without the wide columns that it does not show."""
+
+    def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
+        shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
+        answers = super().get_queryset(*arguments, **options)
+        listed = answers.only(*shown, "degraded", "generator", "status", "collection__name", "feedback__helpful")
+        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.left_open(), BooleanField()))
+        return found
 
 
 @admin.register(Answer)
 class AnswerAdmin(MendingAdmin, ChatAdmin):
     list_display = [
-        *("question", "state", "refused", "search_method", "legs_missing", "generator", "helpful", "created_at")
+        *("question", "panel_link", "created_at", "took", "searched_in", "sure", "refused", "gap", "search_method"),
+        *("legs_missing", "generator", "collection", "state", "progress", "helpful"),
     ]
     list_filter = [
         "status",
         "refused",
+        GapFilter,
+        ("total_ms", DurationFilter),
+        ("search_ms", DurationFilter),
+        ("confidence", ConfidenceFilter),
         "feedback__helpful",
         "feedback__reason",
         ("collection", CollectionFilter),
-        DegradedFilter,
+        MissingPartFilter,
         ("search_method", NamedValuesFilter),
         ("generator", NamedValuesFilter),
         "created_at",
     ]
-    list_select_related = ["feedback"]
+    list_select_related = ["feedback", "collection"]
     list_per_page = 50
     # A full count would need a second query over all answers.
     show_full_result_count = False
@@ -122,7 +135,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ordering = ["-created_at"]
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
-        (None, {"fields": ["question", "state", "answer_text", "error", "notice"]}),
+        (None, {"fields": ["question", "progress", "answer_text", "error", "notice"]}),
         (_("Correct it"), {"fields": ["trace_link", "documents"]}),
         (
             _("Origin"),
@@ -131,19 +144,43 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
-        answers = rights.filter_open_answers(request.user, super().get_queryset(request))
-        match = request.resolver_match
-        if match is not None and match.url_name == "chat_answer_changelist":
-            return answers.defer("trace", "sources", "text", "alternatives", "choices")
-        return answers
+        return rights.filter_open_answers(request.user, super().get_queryset(request))
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[ChangeList]:
+        return AnswerList
 
     @admin.display(description=_("status"), ordering="status")
-    def state(self, answer: Answer) -> SafeString:
+    def progress(self, answer: Answer) -> SafeString:
         return badge(answer.status, answer.get_status_display())
 
     @admin.display(description=_("retrievers that did not answer"))
     def legs_missing(self, answer: Answer) -> str:
         return ", ".join(answer.degraded)
+
+    @admin.display(description=_("debug panel"))
+    def panel_link(self, answer: Answer) -> SafeString:
+        return format_html(
+            '<a href="{}">{}<span class="visually-hidden">: {}</span></a>',
+            reverse("chat:debug", args=[answer.pk]),
+            _("Open"),
+            answer.question,
+        )
+
+    @admin.display(description=_("ms in all"), ordering=F("total_ms").asc(nulls_first=True))
+    def took(self, answer: Answer) -> str:
+        return "" if answer.total_ms is None else floatformat(answer.total_ms, "0g")
+
+    @admin.display(description=_("ms of the search"), ordering=F("search_ms").asc(nulls_first=True))
+    def searched_in(self, answer: Answer) -> str:
+        return "" if answer.search_ms is None else floatformat(answer.search_ms, "0g")
+
+    @admin.display(description=_("confidence"), ordering=F("confidence").asc(nulls_first=True))
+    def sure(self, answer: Answer) -> str:
+        return "" if answer.confidence is None else floatformat(answer.confidence, 2)
+
+    @admin.display(description=_("gap"), boolean=True)
+    def gap(self, answer: Answer) -> bool:
+        return bool(getattr(answer, "is_gap", False))
 
     @admin.display(description=_("helpful"), boolean=True, ordering="feedback__helpful")
     def helpful(self, answer: Answer) -> bool | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from core.dataclass_json import from_json
-from retrieval.search.trace import SearchTrace
+from retrieval.search.trace import IndexState, SearchTrace
 
 if TYPE_CHECKING:
     from chat.answering.checking.citations import Marker
@@ -137,6 +137,7 @@ class AnswerDraft:
     table: ShownTable | None = None
     confidence: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
+    index: IndexState | None = None
 
     generator: str = ""
     notices: list[str] = field(default_factory=list)
@@ -254,8 +255,8 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The stored explanation of a search and its answer.
 
-    ``uncalibrated`` names an embedder without calibration. No text of passages is stored, so deleted documents leave
-    none.
+    ``uncalibrated`` names an embedder without calibration. ``blocks`` are the context's blocks, from 1, by the id of
+    each passage in them as text. No text of passages is stored, so deleted documents leave none.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
@@ -263,6 +264,8 @@ class AnswerTrace(SearchTrace):
     uncalibrated: str = ""
     evidence: Mapping[str, float] = field(default_factory=dict)
     cut_off: bool = False
+    index: IndexState | None = None
+    blocks: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from chat.debugging.panel import debug, scores
+from chat.debugging.ranks_now import ranks_now
 from chat.pages import widget
 from chat.pages.conversation_views import conversation_entry, conversations, delete_conversation, rename_conversation
 from chat.pages.feedback_views import feedback
@@ -39,4 +40,5 @@ urlpatterns = [
     path("followed/<int:followed_id>/end/", end_following, name="end_following"),
     path("answers/<uuid:answer_id>/debug/", debug, name="debug"),
     path("answers/<uuid:answer_id>/debug/scores/", scores, name="debug_scores"),
+    path("answers/<uuid:answer_id>/debug/now/", ranks_now, name="debug_now"),
 ]

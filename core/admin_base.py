@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Count, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -105,6 +105,64 @@ class ConditionFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.conditions.get(self.value() or "")
         return queryset if chosen is None else queryset.filter(chosen[1])
+
+
+class StretchFilter(admin.FieldListFilter):
+    """A filter by a column's numbers: at least one, below another.
+
+    ``stretches`` are offered as links: label, first number and end, each of which may be None. A form takes any others.
+    """
+
+    template = "admin/stretch_filter.html"
+    stretches: tuple[tuple[str | StrPromise, float | None, float | None], ...] = ()
+
+    def expected_parameters(self) -> list[str | None]:
+        return [*self._names()]
+
+    def _names(self) -> tuple[str, str]:
+        return f"{self.field_path}__gte", f"{self.field_path}__lt"
+
+    def given(self) -> list[str]:
+        """Return the chosen numbers as they were written."""
+        found = (self.used_parameters.get(name) for name in self._names())
+        return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        # An empty field of the form is sent too.
+        given = zip(self._names(), self.given(), strict=True)
+        self.used_parameters = {name: [value] for name, value in given if value}
+        found: QuerySet[Any] | None = super().queryset(request, queryset)
+        return queryset if found is None else found
+
+    def get_facet_counts(self, pk_attname: str, filtered_qs: QuerySet[Any]) -> dict[str, Count]:
+        return {
+            f"{number}__c": Count(pk_attname, filter=Q(**self._lookups(stretch)))
+            for number, stretch in enumerate(self.stretches)
+        }
+
+    def _lookups(self, stretch: tuple[object, float | None, float | None]) -> dict[str, float]:
+        bounds = zip(self._names(), stretch[1:], strict=True)
+        return {name: bound for name, bound in bounds if bound is not None}
+
+    def choices(self, changelist: Any) -> Any:
+        own = self._names()
+        # The form repeats the page's other parameters.
+        self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
+        counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
+        given = self.given()
+        yield {
+            "selected": not any(given),
+            "query_string": changelist.get_query_string(remove=own),
+            "display": _t("All"),
+        }
+        for number, stretch in enumerate(self.stretches):
+            lookups = self._lookups(stretch)
+            count = f" ({counts[f'{number}__c']})" if counts else ""
+            yield {
+                "selected": given == [str(lookups.get(name, "")) for name in own],
+                "query_string": changelist.get_query_string({name: lookups.get(name) for name in own}),
+                "display": f"{stretch[0]}{count}",
+            }
 
 
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:

@@ -44,5 +44,10 @@ def is_staff_with(user: AnyUser, permission: str) -> bool:
     return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
+def may_debug(user: AnyUser) -> bool:
+    """Return whether the user sees how the passages of an answer were found; of which answers is another question."""
+    return bool(settings.CHAT_DEBUG_FOR_EVERYONE) or is_staff_with(user, "chat.view_answer")
+
+
 def get_account(request: HttpRequest | Request) -> User:
     return cast(User, request.user)

@@ -15,6 +15,7 @@ from core.database import statements_within
 from core.threads import in_thread
 from core.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of, result_blocks
+from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile, choose_profile
@@ -138,6 +139,8 @@ def find_sources(
 ) -> AnswerDraft:
     """Search with the ``profile``, by default the ``subject``'s."""
     profile = profile or choose_profile(subject)
+    # Read before the search: a change meanwhile counts as one.
+    index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
         context = assemble(
@@ -167,6 +170,7 @@ def find_sources(
         profile_version=profile.version_id,
         computed=computed,
         table=table,
+        index=index,
     )
 
 

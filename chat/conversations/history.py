@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from chat.answering.checking.citations import find_markers
 from chat.conversations import rights
 from chat.models import Answer
+from core.user_types import AnyUser
 from retrieval.models import Document
 from retrieval.types import Turn
 
@@ -14,15 +15,18 @@ from retrieval.types import Turn
 REMEMBERED_TURNS = 3
 
 
-def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
+def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
     """Return the conversation's last turns, oldest first, or the question's own history.
 
-    Refusals and unreadable answers count as empty answers: their questions give the subject.
+    A ``viewer``, who repeats the search, must be able to read the earlier answers too. Refusals and unreadable answers
+    count as empty answers: their questions give the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = answer.list_earlier(REMEMBERED_TURNS)
     withheld = rights.find_withheld(answer.asker, earlier)
+    if viewer is not None:
+        withheld |= rights.find_withheld(viewer, earlier)
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld

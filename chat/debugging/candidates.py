@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chat.pages.cards import page_label
 from chat.types import AnswerTrace
+from retrieval.models import Chunk, Document
 from retrieval.passage_address import passage_url
+from retrieval.search.passage_rows import load_passages
+from retrieval.search.ranking.lexical_ranker import matched_spans
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
@@ -52,8 +56,22 @@ class ShownPassage:
         return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
+    def borders_href(self) -> str:
+        """The address of the document's page that draws where the passage begins and ends."""
+        return self.href.replace("?", "?passages=1&", 1)
+
+    @property
     def page(self) -> str:
         return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+
+
+def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
+    """Return the passages that the viewer may read, by chunk id."""
+    terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
+    readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
+    passages = load_passages(readable.values_list("pk", flat=True))
+    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
+    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +98,8 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None for unreadable passages. ``added_parts`` are the bonus and the boosts. ``moved`` is the number of
-    places gained by reranking.
+    ``shown`` is None for unreadable passages. ``block`` is that of the context, from 1, or None. ``added_parts`` are
+    the bonus and the boosts. ``moved`` is the number of places gained by reranking.
     """
 
     candidate: Candidate
@@ -91,6 +109,7 @@ class CandidateRow:
     added_parts: tuple[tuple[str, float], ...]
     added: float
     moved: int
+    block: int | None = None
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
@@ -113,6 +132,7 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
                 tuple((name, contribution) for name, contribution in parts if contribution),
                 sum(contribution for _name, contribution in parts),
                 each.rerank.rank_before - each.rank if each.rerank and each.rank is not None else 0,
+                trace.blocks.get(str(each.chunk_id)),
             )
         )
     return tuple(rows)

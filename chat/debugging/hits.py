@@ -6,13 +6,18 @@ from collections.abc import Container
 from dataclasses import dataclass
 from operator import itemgetter
 
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator
+from django.utils.translation import gettext as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.debugging.candidates import snippet
 from chat.models import Answer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
+from chat.types import AnswerTrace
 from retrieval.passage_address import passage_url
+from retrieval.search.ranking.lexical_ranker import matched_spans
 
 QUOTE_CHARACTERS = 220
 
@@ -28,10 +33,12 @@ class HitRow:
     href: str
     shown: str = ""
     card: int = 0
-    quote: str = ""
+    quote: SafeString | str = ""
+    why: str = ""
+    block: int | None = None
 
 
-def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
+def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
     """Return the hits of an extractive answer or refusal, best first.
 
     Other answers have none. ``readable`` limits the hits by chunk id.
@@ -40,12 +47,15 @@ def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple
         return ()
     cited = {citation.marker: citation.quote for citation in answer.citations.all()}
     cards = {each.get("chunk_id"): (number, each["quote"]) for number, each in enumerate(answer.alternatives, start=1)}
+    terms = {each.chunk_id: each.matched_terms for each in trace.candidates}
     rows = []
     for rank, source in enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1):
         if readable is not None and source["chunk_id"] not in readable:
             continue
         number, card_quote = cards.get(source["chunk_id"], (0, ""))
-        quote = cited.get(source["marker"], card_quote)
+        quote = Truncator(plain(cited.get(source["marker"], card_quote))).chars(QUOTE_CHARACTERS)
+        shown = "answer" if source["marker"] in cited else "card" if number else ""
+        spans = matched_spans({rank: quote}, {rank: terms.get(source["chunk_id"], ())}).get(rank, ())
         rows.append(
             HitRow(
                 rank=rank,
@@ -53,9 +63,24 @@ def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple
                 title=source["document"]["title"],
                 where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
                 href=passage_url(source["document"]["id"], source["start"], source["end"]),
-                shown="answer" if source["marker"] in cited else "card" if number else "",
+                shown=shown,
                 card=number,
-                quote=Truncator(plain(quote)).chars(QUOTE_CHARACTERS),
+                quote=snippet(quote, spans),
+                why=_explain_choice(shown, rank, is_refused=answer.refused),
+                block=trace.blocks.get(str(source["chunk_id"])),
             )
         )
     return tuple(rows)
+
+
+def _explain_choice(shown: str, rank: int, *, is_refused: bool) -> str:
+    match shown:
+        case "answer" if rank == 1:
+            return _("the first hit")
+        case "answer":
+            return _("its heading is the question, or the hits above it would be refused alone")
+        case "card" if is_refused:
+            return _("one of the closest passages: none answers the question")
+        case "card":
+            return _("the next hit, as the lead is small")
+    return _("enough is shown, or its closest place is shown already")

@@ -16,19 +16,20 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, snippet, used_weights
+from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, load_shown, used_weights
 from chat.debugging.checked_sentences import ShownSentence, sentences_of
 from chat.debugging.hits import HitRow, result_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.access import explainable_answer, for_visitors
+from chat.pages.filters import chips_of
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
+from retrieval.curl_command import write_search
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
-from retrieval.models import Chunk, Document
+from retrieval.models import Document
 from retrieval.rights.search_filters import build_filters
-from retrieval.search.passage_rows import load_passages
-from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
+from retrieval.search.ranking.lexical_ranker import count_matches
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,11 @@ class Panel:
     profile_url: str = ""
     playground_url: str = ""
     results: tuple[HitRow, ...] = ()
+    hides_words: bool = False
+
+    @property
+    def expansions(self) -> Mapping[str, tuple[str, ...]]:
+        return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
     def lead(self) -> float | None:
@@ -70,9 +76,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
-    shown = _load_shown(saved, viewer)
+    shown = load_shown(saved.candidates, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
-    if build_closed_condition(viewer) is not None:
+    is_limited = build_closed_condition(viewer) is not None
+    if is_limited:
         trace = _hide_words(trace, shown)
     trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
@@ -87,7 +94,8 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         not_counted=not_counted,
         profile_url=_build_profile_url(answer, viewer),
         playground_url=_build_playground_url(trace.query, answer, viewer),
-        results=result_rows(answer, None if build_closed_condition(viewer) is None else shown),
+        results=result_rows(answer, trace, shown if is_limited else None),
+        hides_words=is_limited and any(each.chunk_id not in shown for each in trace.candidates),
     )
 
 
@@ -105,14 +113,6 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
     except RetrieverFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
         return None, str(error) if may_read_all(viewer) else ""
-
-
-def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
-    terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
-    readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
-    passages = load_passages(readable.values_list("pk", flat=True))
-    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
@@ -147,16 +147,50 @@ def _build_profile_url(answer: Answer, viewer: Any) -> str:
 def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     if not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
-    parameters = {"question": query, "collection": answer.collection.slug if answer.collection else ""}
+    collection = answer.collection.slug if answer.collection else ""
+    parameters = {"question": query, "collection": collection, "answer": str(answer.pk)}
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
+
+
+def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
+    """Return the panel's search as a command for a terminal, and a sentence on what it cannot repeat."""
+    if panel is None:
+        return "", ""
+    trace, notes = panel.trace, []
+    filters: dict[str, Any] = dict(answer.asked_filters)
+    # As beside the answer: values of documents that the viewer may not read are not shown.
+    if build_closed_condition(request.user) is not None and not all(c.token for c in chips_of(answer, request.user)):
+        filters = {}
+        notes.append(_("The filters of the question are left out: they are not shown to you."))
+    collection = answer.collection if answer.document is None else answer.document.collection
+    if answer.document is not None:
+        members = Document.objects.filter(pk__in=answer.document.list_with_members()).readable_by(request.user)
+        filters["documents"] = sorted(members.values_list("pk", flat=True))
+    if trace.joined_query:
+        notes.append(
+            _("The answer searched the question alone and joined with those before it; this searches the latter.")
+        )
+    command = write_search(
+        request,
+        trace.joined_query or trace.query,
+        collection=collection.slug if collection else "",
+        method=answer.method,
+        top_k=trace.top_k,
+        filters=filters,
+    )
+    return command, " ".join(notes)
 
 
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = explainable_answer(request, answer_id)
+    panel = panel_of(answer, request.user)
+    command, note = _write_curl(request, answer, panel)
     context = {
-        "panel": panel_of(answer, request.user),
+        "panel": panel,
+        "curl": command,
+        "curl_note": note,
         # Another user's earlier answer is not linked.
         "earlier_answer": list_readable_answers(request).filter(pk=answer.repeats_id).first()
         if answer.repeats_id

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import DatabaseError, models, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
@@ -141,7 +141,7 @@ class Answer(Leased):
     completed_question = models.TextField()
     joined_question = models.TextField()
     # Probability of an answer in the documents, 0 to 1.
-    confidence = models.FloatField(null=True)
+    confidence = models.FloatField(_("confidence"), null=True)
     # A value computed over a table.
     computed: models.JSONField[ComputedPayload | None, ComputedPayload | None] = models.JSONField(null=True)
     # The table below the answer.
@@ -160,6 +160,9 @@ class Answer(Leased):
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
+    # Copies for lists: of ``timings_ms``, and of the trace if this answer was searched for.
+    total_ms = models.FloatField(_("milliseconds in all"), null=True)
+    search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 
     followed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
@@ -176,6 +179,11 @@ class Answer(Leased):
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
+            # The list of answers sorts by them, read backwards: largest first, empty ones last.
+            models.Index(F("total_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_total_ms"),
+            models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
+            models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
+            models.Index(fields=["-created_at", "-id"], condition=Q(refused=True), name="answer_refused_by_time"),
             # Statistics read this index alone, because rows are wide.
             models.Index(
                 fields=["completed_at"],
@@ -188,6 +196,18 @@ class Answer(Leased):
 
     def __str__(self) -> str:
         return self.question
+
+    @classmethod
+    def left_open(cls) -> Q:
+        """Return the condition of a gap: searched, and refused or not helpful.
+
+        Instructions to the site, questions to drafts, and questions out of scope are none.
+        """
+        is_bad = Q(refused=True) | Q(feedback__helpful=False)
+        condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
+        # Usually no draft exists, and then an index returns the answers in order.
+        drafts = list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True))
+        return condition & ~Q(collection__in=drafts) if drafts else condition
 
     @property
     def quoted_places(self) -> list[PlacePayload]:

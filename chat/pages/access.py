@@ -18,6 +18,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from chat.conversations import rights
 from chat.conversations.rights import find_readable, list_own_conversations
 from chat.models import Answer, Conversation
+from core import users
 
 View = Callable[..., HttpResponseBase]
 
@@ -55,4 +56,4 @@ def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
 
 
 def may_debug(request: HttpRequest) -> bool:
-    return settings.CHAT_DEBUG_FOR_EVERYONE or rights.may_read_all(request.user)
+    return users.may_debug(request.user)

@@ -60,6 +60,7 @@ def save(run: Run) -> StreamedEvent:
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
+        answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
         # An answer without a search has no key, a copy must not replace its deleted original, and an approved answer
         # may expire.
@@ -68,6 +69,7 @@ def save(run: Run) -> StreamedEvent:
         if draft is not None:
             payloads.fill_in_search(answer, draft)
             is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
+            answer.search_ms = draft.trace.timings_ms.get("total")
             answer.trace = to_json(_build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written))
         match outcome:
             case Failed():
@@ -133,6 +135,12 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,
         cut_off=cut_off,
+        index=draft.index,
+        blocks={
+            str(passage.chunk_id): number
+            for number, block in enumerate(draft.context.blocks, start=1)
+            for passage in block.passages
+        },
     )
 
 

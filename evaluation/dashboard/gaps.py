@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.core.cache import caches
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chat.conversations.rights import find_rights
 from chat.curation.approved_upkeep import find_settled_questions
-from chat.models import ApprovedAnswer
+from chat.models import Answer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import MINILM, current_calibration
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from retrieval.rights.search_filters import hash_restrictions
 from retrieval.text.questions import normalize
 
@@ -155,12 +155,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
     Instructions to the site, questions to drafts, and questions settled since are left out.
     """
-    searched = scope.answers().exclude(search_method="")
-    # Usually no draft exists, and then an index returns the answers in order.
-    if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
-        searched = searched.exclude(collection__in=drafts)
-    searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
-    bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
+    bad = scope.answers().filter(Answer.left_open()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up counts in the form that was searched.
     found = [

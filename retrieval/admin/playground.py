@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django import forms
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.user_types import AnyUser
 from retrieval.admin.profile_differences import describe_differences
+from retrieval.curl_command import write_search
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.profile_settings import (
     ImproperProfile,
@@ -84,16 +86,25 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
+def _read_answer(given: str) -> str:
+    """Return the id of the answer whose debug panel led here; "" without one."""
+    try:
+        return str(uuid.UUID(given))
+    except ValueError:
+        return ""
+
+
 def search_twice(request: HttpRequest) -> dict[str, object]:
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked}
+    page = {"form": form, "asked": asked, "answer": _read_answer(request.GET.get("answer", ""))}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
         page["comparison"] = compare(wanted["question"], build_filters(request.user, collection), both, wanted["top_k"])
+        page["curl"] = write_search(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

@@ -36,6 +36,17 @@ class StageStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexState:
+    """What a search depended on, beside its profile.
+
+    ``versions`` are those of `CollectionStatistics`, by the collection's id as text.
+    """
+
+    versions: Mapping[str, int]
+    embedder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RetrieverTrace:
     retriever: Retriever = field(metadata=json_name("leg"))
     status: StageStatus

@@ -24,6 +24,7 @@ from retrieval.models import Document, DocumentText, Table, TableRow
 from retrieval.text.extracted import sections_above
 from retrieval.text.sentences import strip_range
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
+from retrieval.viewer.passage_borders import PassageBorders
 from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 
@@ -91,8 +92,12 @@ class ViewerContext(TypedDict):
     parts: NotRequired[Sequence[str]]
 
 
-def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> ViewerContext:
+def page_context(
+    document: Document, served: DocumentText, query: Mapping[str, str], borders: PassageBorders | None = None
+) -> ViewerContext:
     """Return the context of the viewer's page for the served text; ``parts`` is its HTML.
+
+    With ``borders``, it is the exact text with the borders of its passages.
 
     ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text;
     invalid values are ignored.
@@ -116,7 +121,12 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None
     if view is View.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
-    if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
+    if borders is not None:
+        writer = HtmlWriter(text, passage)
+        borders.write(writer, served.pages, sections)
+        look = "has-borders" if view not in (View.CODE, View.RECORDS, View.TABLES) else "has-borders is-tabular"
+        context = {**context, "parts": writer.parts, "look": look, "is_code": False}
+    elif view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
         wants_text = query.get("view") == "text"
         context = {**context, **_build_markdown_context(document, served, passage, view, wants_text=wants_text)}
     if "parts" not in context:

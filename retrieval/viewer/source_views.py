@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import PurePath
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -26,6 +26,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from core.database import release_connections
+from core.users import may_debug
 from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
@@ -36,6 +37,7 @@ from retrieval.rights.search_filters import list_passing
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import cut_around_passage, file_of, page_context
+from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import table_context
 
 logger = logging.getLogger(__name__)
@@ -115,6 +117,8 @@ def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show the served text, with ``?start=&end=`` marked; ``?sheet`` shows the passage and its surroundings alone.
 
+    ``?passages`` draws the borders of its passages, for those who see the debug panel.
+
     Raises: Http404 if the visitor may not read it.
     """
     found = _get_document(request, document_id)
@@ -132,13 +136,24 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     served = DocumentText.objects.filter(document=found).first()
     parts: Sequence[str] = ()
     if served is not None:
-        shown = page_context(found, served, request.GET)
+        borders = find_borders(found, request.user) if PARAMETER in request.GET and "sheet" not in request.GET else None
+        shown = page_context(found, served, request.GET, borders)
+        if may_debug(request.user):
+            context["borders"] = borders
+            context["borders_href"] = _build_borders_address(shown["marked"], is_shown=borders is not None)
         context.update(shown)
         parts = shown["parts"]
     if "sheet" in request.GET:
         near = cut_around_passage(parts)
         return render(request, "retrieval/_sheet.html", {**context, "near": near})
     return render(request, "retrieval/document.html", context)
+
+
+def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) -> str:
+    query: dict[str, int] = {} if is_shown else {PARAMETER: 1}
+    if marked is not None:
+        query |= {"start": marked[0], "end": marked[1]}
+    return f"?{urlencode(query)}{'#passage' if marked else ''}"
 
 
 @_for_readers

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
-from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide
+from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide, violations
 
 ADD_VAR = "What does addVar do?"
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
@@ -291,3 +291,44 @@ def test_on_a_phone_a_page_begins_with_the_document(site, visitor):
     page.locator(".list a").first.click()
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
     expect(page.locator(".outline a").first).to_be_hidden()
+
+
+def test_an_engineer_searches_again_and_compares_ranks(site, visitor):
+    page = visitor(**PHONE)
+    site.sign_in(page)
+    panel = ask(page, "Which seal kit fits the MX-9920-W?").locator(".debug")
+    panel.locator("> summary").click()
+    link = panel.get_by_role("link", name="Ranks now")
+    address = link.get_attribute("href")
+    link.click()
+    expect(panel.locator(".ranks-now")).to_contain_text("0 new, 0 gone")
+    rows = panel.locator(".then-and-now tbody tr")
+    expect(rows.first).to_contain_text("same")
+    assert rows.count() == panel.locator(".candidates tbody tr").count()
+    assert violations(page) + too_wide(page) == []
+    plain = visitor(java_script_enabled=False)
+    site.sign_in(plain)
+    plain.goto(f"{site.url}{address}")
+    expect(plain.locator(".then-and-now tbody tr").first).to_contain_text("same")
+    plain.get_by_role("link", name="How these passages were found").click()
+    expect(plain.get_by_role("link", name="Ranks now")).to_be_visible()
+
+
+def test_the_request_of_a_search_is_copied_for_a_terminal(site, visitor):
+    page = visitor()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    site.sign_in(page)
+    panel = ask(page, "Which seal kit fits the MX-9920-W?").locator(".debug")
+    panel.locator("> summary").click()
+    panel.get_by_text("Copy as curl").click()
+    panel.get_by_role("button", name="Copy", exact=True).click()
+    expect(panel.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"curl -s {site.url}/api/v1/search/")
+    assert copied == panel.locator(".curl pre").text_content()
+    plain = visitor(java_script_enabled=False)
+    site.sign_in(plain)
+    plain.goto(f"{site.url}/admin/retrieval/searchprofile/playground/?question=seal+kit&a=published&b=built-in")
+    plain.get_by_text("Copy as curl").click()
+    expect(plain.locator(".curl pre")).to_contain_text('"query": "seal kit"')
+    expect(plain.get_by_role("button", name="Copy", exact=True)).to_be_hidden()

@@ -107,3 +107,24 @@ def test_on_paper_everything_is_there_but_the_ways_around(site, page):
     for selector in (".reader-bar", ".outline", ".view-switch"):
         expect(page.locator(selector)).to_be_hidden()
     expect(page.locator(".is-rendered mark").first).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", ["markdown", "pdf", "code", "csv"])
+def test_the_borders_of_passages_are_shown_without_javascript(site, visitor, kind):
+    narrow = kind in ("markdown", "csv")
+    plain = visitor(**LOOKS[narrow][0], java_script_enabled=False)
+    site.sign_in(plain)
+    plain.goto(address(site, kind))
+    plain.get_by_role("link", name="Show passages").click()
+    expect(plain.locator(".border-start").first).to_contain_text("Passage 1")
+    assert plain.locator(".border-start").count() == plain.locator(".border-end").count()
+    expect(plain.locator("#passage")).to_be_in_viewport()
+    bordered = plain.url
+    plain.locator(".border-start a").first.click()
+    expect(plain).to_have_url(re.compile(r"/admin/retrieval/chunk/\d+/change/$"))
+    page = visitor(**LOOKS[narrow][0], color_scheme=LOOKS[narrow][1])
+    site.sign_in(page)
+    page.goto(bordered)
+    assert violations(page) + too_wide(page) == []
+    page.get_by_role("link", name="Hide passages").click()
+    expect(page.locator(".border-start")).to_have_count(0)

@@ -247,3 +247,60 @@ def test_slides_are_called_what_they_are(collection, ingest, staff):
     assert completed(answer, [citation])["citations"][0]["page_unit"] == "slide"
     shown = client.get(f"/documents/{citation.document_id}/", {"start": citation.start, "end": citation.end})
     assert "slide 2" in shown.content.decode()
+
+
+def test_the_panel_names_its_figures_and_says_what_is_empty(library, staff):
+    answer = answered(QUESTION)
+    html = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
+    text = text_of(html)
+    assert "Search method search_method zscore" in text
+    assert "Corrected words none Expanded words none" in text
+    assert "Reranker: none was used, so its columns are empty." in text
+    pump = Chunk.objects.get(document__source="pump.md")
+    # The first hit is quoted, from the first block, at the place with its words.
+    assert re.search(r"1 \d+\.\d+ MX-9920-W .*?as the answer the first hit 1 ", text)
+    assert re.search(r'<td class="closest">[^/]*<mark>', html)
+    candidates = text_of(html[html.index('class="candidate-list"') :])
+    assert "Borders of the passage · block 1 of the context" in candidates
+    href = f"/documents/{pump.document_id}/?passages=1&amp;start={pump.start}&amp;end={pump.end}#passage"
+    assert f'href="{href}"' in html
+    trace = {**answer.trace}
+    trace["reformulation"] = {**trace["reformulation"], "corrected": True, "reason": "spelling: pumpp → pump"}
+    lexical = next(each for each in trace["legs"] if each["leg"] == "lexical")
+    lexical["expansions"] = {"kit": ["kits", "set"], "mx": ["9920"]}
+    Answer.objects.filter(pk=answer.pk).update(trace=trace)
+    text = text_of(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode())
+    assert "Corrected words spelling: pumpp → pump Expanded words mx → 9920; kit → kits, set" in text
+    refused = answered("Where may a parrot sleep on Sundays?")
+    shown = text_of(client_of(staff).get(f"/answers/{refused.pk}/debug/").content.decode())
+    assert refused.refused
+    assert "as card 1 one of the closest passages: none answers the question" in shown
+    # An answer of an earlier release has no blocks.
+    del trace["blocks"]
+    Answer.objects.filter(pk=answer.pk).update(trace=trace)
+    assert "of the context" not in text_of(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode())
+
+
+def test_panel_and_playground_lead_to_each_other(library, staff):
+    answer = answered(QUESTION)
+    client = client_of(staff)
+    panel = f"/answers/{answer.pk}/debug/"
+    [address] = re.findall(
+        r'href="(/admin/retrieval/searchprofile/playground/[^"]*)"', client.get(panel).content.decode()
+    )
+    page = client.get(address.replace("&amp;", "&")).content.decode()
+    assert f'href="{panel}"' in page
+    # A second search there keeps the way back.
+    assert f'<input type="hidden" name="answer" value="{answer.pk}">' in page
+    assert f'value="{QUESTION}"' in page
+    assert "Back to the debug panel" not in client.get(address.split("?")[0] + "?answer=javascript:x").content.decode()
+
+
+def test_a_block_and_words_of_closed_passages_stay_hidden(library, staff, settings):
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    answer = answered(QUESTION)
+    Collection.objects.create(slug="secret", name="Secret", visibility="staff")
+    asker = client_of(visitor="browser-1")
+    assert "Expanded words none" in text_of(asker.get(f"/answers/{answer.pk}/debug/").content.decode())
+    Chunk.objects.filter(document__source="zoo.md").delete()
+    assert "Expanded words not shown to you" in text_of(asker.get(f"/answers/{answer.pk}/debug/").content.decode())

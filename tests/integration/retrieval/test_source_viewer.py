@@ -9,12 +9,13 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.files.base import ContentFile
 from django.test import AsyncClient
 from django.urls import reverse
 
 from retrieval.documents.deletion import forget_page_pictures, page_pictures
-from retrieval.models import Collection, Document, DocumentText
+from retrieval.models import Chunk, Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
 from tests.support.remembered import remembered
 
@@ -256,3 +257,48 @@ def test_a_long_table_is_shown_a_stretch_of_rows_at_a_time(client, collection, i
     assert names(page(client, address + "?table=0&rows=99"))[-1] == "part x"
     for damaged in ("?table=7&rows=x", "?table=0&rows=0", "?table=0&rows=99999999"):
         assert names(page(client, address + damaged))
+
+
+def test_the_borders_of_passages_are_drawn_over_the_text(client, admin_user, collection, ingest, settings):
+    text = "# Pumps\n\nA <b>wet</b> pump runs.\n\n## Seals\n\nA seal lasts a year. It is changed by hand.\n"
+    document = ingest(collection, "guide/a.md", text)
+    first, second = Chunk.objects.get(document=document), Chunk.objects.get(document=document)
+    second.pk, second.ordinal, second.heading_path = None, 1, ["Pumps", "Seals"]
+    second.save()
+    middle = text.index("It is changed")
+    Chunk.objects.filter(pk=first.pk).update(end=middle, canonical_questions=["How long does a <seal> last?"])
+    Chunk.objects.filter(pk=second.pk).update(start=text.index("A seal"), page=3)
+    address = viewer(document, "A seal lasts", passages=1)
+    assert "border-start" not in page(client, address)
+    assert "Show passages" not in page(client, address)
+    client.force_login(admin_user)
+    plain = page(client, viewer(document, "A seal lasts"))
+    assert "border-start" not in plain
+    assert re.search(r'href="\?passages=1&amp;start=\d+&amp;end=\d+#passage">.*?Show passages', plain, re.S)
+    html = page(client, address)
+    content = html[html.index('class="document') :]
+    said = " ".join(unescape(re.sub(r"<[^>]+>", " ", content)).split())
+    assert "Passage 1 " in said
+    assert f"{first.token_count} tokens {middle} characters" in said
+    assert "How long does a <seal> last?" in said
+    assert "21 characters of the passage before page 3" in said
+    assert "Pumps › Seals" in said
+    # The words of both passages, and the end of the first, before the rest of the second.
+    assert "In passages 1, 2: A seal lasts a year. End of passage 1 It is changed by hand. End of passage 2" in said
+    assert "A <b>wet</b> pump runs." in said
+    assert marked(content) == ["A", "seal", "lasts"]
+    # The contents lead to headings here too.
+    assert f'id="section-{text.index("## Seals")}"' in content
+    assert f'href="/admin/retrieval/chunk/{second.pk}/change/"' in content
+    assert "Hide passages" in html
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    client.force_login(clerk)
+    seen = page(client, address)
+    assert "Passage 1" in seen
+    assert "/admin/" not in seen
+    client.logout()
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    assert "Passage 1" in page(client, address)
+    Collection.objects.update(visibility="staff")
+    assert client.get(address).status_code == 404

@@ -1,0 +1,214 @@
+"""The search of an answer, run again: ranks then and now."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Max
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET
+
+from chat.conversations.history import list_turns_before
+from chat.conversations.rights import may_read_all
+from chat.debugging.candidates import ShownPassage, load_shown
+from chat.models import Answer
+from chat.pages.access import explainable_answer, for_visitors
+from chat.types import AnswerTrace, read_trace
+from core.exceptions import RagsiteError
+from retrieval.exceptions import InvalidQuery
+from retrieval.profile_settings import ImproperProfile
+from retrieval.rights.chosen_filters import to_restrictions
+from retrieval.rights.search_filters import build_filters, list_passing
+from retrieval.search.index_state import read_index_state
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import profiles
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
+from retrieval.search.search_places import place_to_search
+from retrieval.search.trace import IndexState, SearchTrace
+from retrieval.types import Candidate, SearchFilters, SearchMethod
+
+
+@dataclass(frozen=True, slots=True)
+class RankThenAndNow:
+    """A candidate of one or both searches; ``shown`` is None for passages that are gone or may not be read."""
+
+    then: Candidate | None
+    now: Candidate | None
+    shown: ShownPassage | None
+
+    @property
+    def change(self) -> str:
+        """Return `new`, `gone`, `up`, `down` or `same`."""
+        if self.then is None or self.now is None:
+            return "new" if self.then is None else "gone"
+        before, after = (each.rank or float("inf") for each in (self.then, self.now))
+        return "up" if after < before else "down" if after > before else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class RanksNow:
+    """Both searches; ``error`` says why there is no second one. ``changes`` are sentences on what it depended on."""
+
+    rows: tuple[RankThenAndNow, ...] = ()
+    trace: SearchTrace | None = None
+    changes: tuple[str, ...] = ()
+    error: str = ""
+
+    def count(self, change: str) -> int:
+        return sum(row.change == change for row in self.rows)
+
+    @property
+    def new(self) -> int:
+        return self.count("new")
+
+    @property
+    def gone(self) -> int:
+        return self.count("gone")
+
+    @property
+    def same(self) -> int:
+        return self.count("same")
+
+    @property
+    def moved(self) -> int:
+        return len(self.rows) - self.new - self.gone - self.same
+
+
+def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
+    """Search the answer's question with its profile and filters and the viewer's rights; None without a first search.
+
+    Nothing is saved.
+    """
+    then = read_trace(answer.trace)
+    if then is None:
+        return None
+    profile, lost = _find_profile(answer, then)
+    try:
+        filters = _build_filters(answer, viewer)
+        with place_to_search():
+            result = search(
+                answer.question,
+                filters,
+                method=SearchMethod(answer.method) if answer.method else None,
+                profile=profile,
+                history=list_turns_before(answer, viewer),
+            )
+    except InvalidQuery as error:
+        return RanksNow(error=str(error))
+    except RagsiteError as error:
+        return RanksNow(error=str(error) if may_read_all(viewer) else _("The search did not answer."))
+    now = result.trace if may_read_all(viewer) else result.trace.without_errors()
+    shown = load_shown((*then.candidates, *now.candidates), viewer)
+    changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
+    return RanksNow(_pair(then.candidates, now.candidates, shown), now, changes)
+
+
+def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
+    """Return the answer's filters with the viewer's rights. Raises: InvalidQuery."""
+    restrictions = to_restrictions(answer.asked_filters)
+    collection = answer.collection if answer.document is None else answer.document.collection
+    if answer.document is not None:
+        restrictions["documents"] = tuple(answer.document.list_with_members())
+    return build_filters(viewer, collection.slug if collection else "", **restrictions)
+
+
+def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
+    """Return the profile of the first search, or the one in force with the reason."""
+    if answer.profile_version is not None:
+        try:
+            return profiles.name_version(answer.profile_version), ()
+        except ImproperProfile:
+            pass
+    elif then.profile.startswith(BUILT_IN):
+        return NamedProfile(BUILT_IN, profiles.built_in_profile()), ()
+    return profiles.active_profile(), (_("The profile %s is gone; the one in force was used.") % then.profile,)
+
+
+def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
+    """Yield what changed in the documents that the viewer may read."""
+    now: IndexState | None = read_index_state(filters.collections)
+    is_changed = None
+    if then.index is not None and now is not None:
+        before = {pk: version for pk, version in then.index.versions.items() if int(pk) in filters.collections}
+        is_changed = before != dict(now.versions)
+        if then.index.embedder != now.embedder:
+            yield _("The embedder was %(before)s, and is %(after)s.") % {
+                "before": then.index.embedder or "–",
+                "after": now.embedder or "–",
+            }
+    read = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
+    since = read.filter(ingested_at__gt=answer.created_at).aggregate(count=Count("pk"), last=Max("ingested_at"))
+    if since["count"]:
+        sentence = ngettext(
+            "%(count)d document was read since, on %(day)s.",
+            "%(count)d documents were read since, the last on %(day)s.",
+            since["count"],
+        )
+        day = date_format(localtime(since["last"]), "DATETIME_FORMAT")
+        yield sentence % {"count": since["count"], "day": day}
+    elif is_changed:
+        yield _("The index has changed since: documents were deleted, or their metadata or questions were edited.")
+    if is_changed is None:
+        yield _("This answer is older than the record of the index: documents deleted since are not known.")
+    elif not is_changed and not since["count"]:
+        yield _("The index has not changed since.")
+
+
+def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
+    """Yield what differs between both plans, and whether another profile is in force."""
+    in_force = profiles.active_profile()
+    if in_force.version_id != answer.profile_version_id:
+        yield _("Another profile is in force now: %(now)s; the answer used %(then)s.") % {
+            "now": in_force.name,
+            "then": then.profile or "–",
+        }
+    plans = [
+        {
+            _("search method"): trace.search_method,
+            _("weights (vector, lexical)"): f"{trace.weights.vector:g}, {trace.weights.lexical:g}",
+            _("depth"): trace.depth,
+            _("top k"): trace.top_k,
+            _("threshold"): "–" if trace.score_threshold is None else f"{trace.score_threshold:g}",
+            _("reranker"): trace.rerank.reranker if trace.rerank is not None else "–",
+            _("searched as"): trace.query,
+        }
+        for trace in (then, now)
+    ]
+    for name, before in plans[0].items():
+        if before != plans[1][name]:
+            words = {"name": name, "before": before, "after": plans[1][name]}
+            yield _("%(name)s: %(before)s then, %(after)s now.") % words
+
+
+def _pair(
+    then: Iterable[Candidate], now: Iterable[Candidate], shown: Mapping[int, ShownPassage]
+) -> tuple[RankThenAndNow, ...]:
+    """Return a row for each candidate: by rank now, then by rank then; dropped ones last, by score."""
+    before, after = ({each.chunk_id: each for each in found} for found in (then, now))
+    last = float("inf")
+
+    def order(pk: int) -> tuple[float, float, float, int]:
+        earlier, later = before.get(pk), after.get(pk)
+        score = max(each.score for each in (earlier, later) if each is not None)
+        return (later and later.rank) or last, (earlier and earlier.rank) or last, -score, pk
+
+    return tuple(
+        RankThenAndNow(before.get(pk), after.get(pk), shown.get(pk)) for pk in sorted({**before, **after}, key=order)
+    )
+
+
+@require_GET
+@for_visitors
+def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    answer = explainable_answer(request, answer_id)
+    context = {"answer": answer, "ranks": search_again(answer, request.user)}
+    template = "chat/_debug_now.html" if request.htmx else "chat/debug_now.html"  # type: ignore[attr-defined]
+    return render(request, template, context)

@@ -1,0 +1,43 @@
+"""A search over the API as a command for a terminal."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+# As in the API's own check.
+LONGEST_QUERY = 2000
+
+
+def write_search(
+    request: HttpRequest,
+    query: str,
+    *,
+    collection: str = "",
+    method: str = "",
+    top_k: int | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a curl command that searches this site with the key in $API_KEY, and asks for the explanation."""
+    body: dict[str, object] = {"query": query[:LONGEST_QUERY], "method": method or "default", "explain": True}
+    if collection:
+        body["collection"] = collection
+    if top_k:
+        body["top_k"] = min(top_k, settings.RETRIEVAL_DEPTH)
+    if filters:
+        body["filters"] = dict(filters)
+    address = request.build_absolute_uri(reverse("retrieval_api:search"))
+    return " \\\n  ".join(
+        [
+            f"curl -s {shlex.quote(address)}",
+            '-H "Authorization: Bearer $API_KEY"',
+            "-H 'Content-Type: application/json'",
+            f"--data {shlex.quote(json.dumps(body, ensure_ascii=False))}",
+        ]
+    )
