@@ -121,7 +121,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
 
 
 def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
-    """Return the profile of the first search, or the one in force with the reason."""
+    """Return the profile of the first search, or the active one with the reason."""
     if answer.profile_version is not None:
         try:
             return profiles.name_version(answer.profile_version), ()
@@ -129,7 +129,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
             pass
     elif then.profile.startswith(BUILT_IN):
         return NamedProfile(BUILT_IN, profiles.built_in_profile()), ()
-    return profiles.active_profile(), (_("The profile %s is gone; the one in force was used.") % then.profile,)
+    return profiles.active_profile(), (_("The profile %s is gone; the active one was used.") % then.profile,)
 
 
 def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
@@ -163,10 +163,10 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield what differs between both plans, and whether another profile is in force."""
+    """Yield what differs between both plans, and whether another profile is active."""
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
-        yield _("Another profile is in force now: %(now)s; the answer used %(then)s.") % {
+        yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {
             "now": in_force.name,
             "then": then.profile or "–",
         }
