@@ -28,6 +28,7 @@ from django.views.decorators.http import require_GET
 from core.database import release_connections
 from core.users import may_debug
 from retrieval.documents.deletion import page_pictures
+from retrieval.documents.file_icons import choose_icon
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
@@ -91,11 +92,12 @@ def library(request: HttpRequest) -> HttpResponseBase:
         documents = documents.filter(pk__in=list_passing(narrowed).order_by().values("pk"))
     chips = list_chips(chosen, offered)
     kept = {name: value for name, value in wanted.items() if value}
-    listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE)
+    listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE).get_page(request.GET.get("page"))
     context = {
         "collections": [(each, counts.get(each.pk, 0)) for each in collections],
         "chosen": next((each for each in collections if each.slug == wanted["collection"]), None),
-        "documents": listed.get_page(request.GET.get("page")),
+        "documents": listed,
+        "rows": [(document, choose_icon(document.media_type)) for document in listed],
         "wanted": wanted,
         "filter_fields": build_form(offered, chosen),
         "filter_chips": [(chip, _write_query(kept, remove(chosen, chip.token))) for chip in chips],

@@ -36,6 +36,20 @@ def test_it_has_pages_and_finds_titles_and_file_names(client, collection, ingest
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "icon"),
+    [
+        ("parts.csv", "part,price\nseal,3\n", "sheet"),
+        ("run.py", "print(1)\n", "code"),
+        ("a.md", "# A\n\nText.", "page"),
+    ],
+)
+def test_each_document_has_the_icon_of_its_format(client, collection, ingest, name, text, icon):
+    ingest(collection, name, text)
+    page = client.get("/documents/").content.decode()
+    assert f"icons.svg#{icon}" in page.partition('<ul class="list">')[2]
+
+
+@pytest.mark.parametrize(
     "ordered",
     [
         ["1.5 Orders", "2.1 Receipt", "10.1 Returns", "10.2 Repairs"],
