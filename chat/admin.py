@@ -11,8 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import floatformat
 from django.urls import URLPattern, reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
@@ -109,7 +111,7 @@ class AnswerList(ChangeList):
 @admin.register(Answer)
 class AnswerAdmin(MendingAdmin, ChatAdmin):
     list_display = [
-        *("question", "panel_link", "created_at", "took", "searched_in", "sure", "refused", "gap", "search_method"),
+        *("question", "panel_link", "asked", "sure", "refused", "gap", "took", "searched_in", "search_method"),
         *("legs_missing", "generator", "collection", "state", "progress", "helpful"),
     ]
     list_filter = [
@@ -165,6 +167,10 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
             _("Open"),
             answer.question,
         )
+
+    @admin.display(description=_("asked"), ordering="created_at")
+    def asked(self, answer: Answer) -> str:
+        return date_format(localtime(answer.created_at), "SHORT_DATETIME_FORMAT")
 
     @admin.display(description=_("ms in all"), ordering=F("total_ms").asc(nulls_first=True))
     def took(self, answer: Answer) -> str:
