@@ -48,14 +48,17 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
     cited = {citation.marker: citation.quote for citation in answer.citations.all()}
     cards = {each.get("chunk_id"): (number, each["quote"]) for number, each in enumerate(answer.alternatives, start=1)}
     terms = {each.chunk_id: each.matched_terms for each in trace.candidates}
+    ranked = list(enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1))
+    hits = [(rank, hit["chunk_id"], hit) for rank, hit in ranked if readable is None or hit["chunk_id"] in readable]
+    quotes = {
+        pk: Truncator(plain(cited.get(source["marker"], cards.get(pk, (0, ""))[1]))).chars(QUOTE_CHARACTERS)
+        for _rank, pk, source in hits
+    }
+    spans = matched_spans(quotes, terms)
     rows = []
-    for rank, source in enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1):
-        if readable is not None and source["chunk_id"] not in readable:
-            continue
-        number, card_quote = cards.get(source["chunk_id"], (0, ""))
-        quote = Truncator(plain(cited.get(source["marker"], card_quote))).chars(QUOTE_CHARACTERS)
+    for rank, pk, source in hits:
+        number, _quote = cards.get(pk, (0, ""))
         shown = "answer" if source["marker"] in cited else "card" if number else ""
-        spans = matched_spans({rank: quote}, {rank: terms.get(source["chunk_id"], ())}).get(rank, ())
         rows.append(
             HitRow(
                 rank=rank,
@@ -65,9 +68,9 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
                 href=passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,
-                quote=snippet(quote, spans),
+                quote=snippet(quotes[pk], spans.get(pk, ())),
                 why=_explain_choice(shown, rank, is_refused=answer.refused),
-                block=trace.blocks.get(str(source["chunk_id"])),
+                block=trace.blocks.get(str(pk)),
             )
         )
     return tuple(rows)
