@@ -88,7 +88,7 @@ def test_the_answers_own_profile_and_filters_are_used(library, staff, ingest):
     profiles.withdraw()
     Answer.objects.update(profile_version=None)
     text = told(client_of(staff), answer)[1]
-    assert "The profile parts v1 is gone; the one in force was used." in text
+    assert "The profile parts v1 is gone; the active one was used." in text
     assert re.search(r"top k: 2 then, \d+ now", text)
 
 
