@@ -1,26 +1,33 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from argparse import ArgumentParser
+from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from core.exceptions import RagsiteError
+from core.exceptions import ImproperModel, RagsiteError
+from core.language_model.chat_model import ChatModel
 from core.progress import ProgressBar
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
+from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
+from evaluation.runs.other_product import Comparison, compare
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
-from evaluation.statistics import rounded
+from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
 
 WAIT_SECONDS = 1.0
+# Another product may read documents anew for each question.
+PRODUCT_SECONDS = 300.0
 
 
 class Command(PreparedCommand):
@@ -39,13 +46,28 @@ class Command(PreparedCommand):
             help=f'"{BUILT_IN}", or a version such as "default v2". Default: the one in force.',
         )
         parser.add_argument("--draft", action="store_true", help="Use the documents of the collection's draft.")
+        parser.add_argument(
+            "--openai",
+            default="",
+            metavar="URL",
+            help="Ask another product the same questions at this address of OpenAI's protocol, such as "
+            "http://127.0.0.1:3000/api, and print its figures beside the run's. Implies --kind answers.",
+        )
+        parser.add_argument("--model", default="", help="The other product's model or assistant, for --openai.")
+        parser.add_argument(
+            "--key-variable",
+            default="OPENAI_API_KEY",
+            metavar="NAME",
+            help="The environment variable with the other product's key. Default: %(default)s.",
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         evaluation_set = EvaluationSet.objects.filter(slug=options["slug"]).first()
         if evaluation_set is None:
             raise CommandError(f"There is no evaluation set named {options['slug']!r}.")
-        kind = RunKind(options["kind"])
+        kind = RunKind.ANSWERS if options["openai"] else RunKind(options["kind"])
+        other = _find_product(options) if options["openai"] else None
         if not evaluation_set.questions.measurable(kind).exists():
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
@@ -55,14 +77,19 @@ class Command(PreparedCommand):
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
             run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)
             self._finish(run)
+            is_done = run.status == EvaluationRun.Status.DONE
+            comparison = self._compare(run, other) if other is not None and is_done else None
         except (EvaluationError, RagsiteError, ImproperProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if run.status != EvaluationRun.Status.DONE:
             raise CommandError(f"Run #{run.pk} is {run.get_status_display()}. {run.error}".strip())
         if options["json"]:
-            self.stdout.write(json.dumps(_as_json(run), ensure_ascii=False))
+            beside = {} if comparison is None else {"beside": asdict(comparison)}
+            self.stdout.write(json.dumps(_as_json(run) | beside, ensure_ascii=False))
         else:
             self._print_figures(run)
+            if other is not None and comparison is not None:
+                self._print_comparison(other.name, comparison)
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
@@ -85,6 +112,29 @@ class Command(PreparedCommand):
         finally:
             bar.clear()
 
+    def _compare(self, run: EvaluationRun, other: ChatModel) -> Comparison:
+        bar = ProgressBar(self.stderr)
+        try:
+            return compare(run, other, lambda asked, total: bar.show(other.name, asked, total))
+        finally:
+            bar.clear()
+
+    def _print_comparison(self, name: str, comparison: Comparison) -> None:
+        """Print both products' figures, from the checks that need an answer's text alone."""
+        self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
+        for measure in MEASURES[RunKind.ANSWERS]:
+            ours, theirs = (
+                _show_mean(each["metrics"].get(measure.key)) for each in (comparison.ours, comparison.theirs)
+            )
+            if ours or theirs:
+                self.stdout.write(f"  {measure.label!s:<30} {ours:<22} {theirs}")
+        ours, theirs = (_show_latency(each["latency_ms"]) for each in (comparison.ours, comparison.theirs))
+        self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {ours:<22} {theirs}")
+        asked = len(comparison.replies)
+        self.stdout.write(f"{comparison.refusals} of {asked} replies of {name} count as refusals; --json shows them.")
+        if failures := comparison.failures:
+            self.stdout.write(f"{len(failures)} of {asked} questions failed and are left out: {failures[0].failure}")
+
     def _print_figures(self, run: EvaluationRun) -> None:
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
@@ -94,8 +144,25 @@ class Command(PreparedCommand):
             mean = run.summary["metrics"].get(measure.key)
             asked = mean["questions"] if mean else 0
             self.stdout.write(f"  {measure.label!s:<30} {shown:<22} of {asked}")
-        latency = run.summary["latency_ms"]
-        self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")
+        self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {_show_latency(run.summary['latency_ms'])}")
+
+
+def _show_mean(mean: MeanPayload | None) -> str:
+    return "" if mean is None else str(Interval(mean["mean"], mean["low"], mean["high"]))
+
+
+def _show_latency(latency: PercentilesPayload) -> str:
+    return f"{latency['p50']:.0f} / {latency['p95']:.0f}"
+
+
+def _find_product(options: dict[str, Any]) -> ChatModel:
+    if not options["model"]:
+        raise CommandError("Name the other product's model with --model.")
+    key = os.environ.get(options["key_variable"], "")
+    try:
+        return ChatModel(options["openai"], key, options["model"], PRODUCT_SECONDS)
+    except ImproperModel as error:
+        raise CommandError(str(error)) from error
 
 
 def _find_profile(name: str) -> NamedProfile:

@@ -1,0 +1,114 @@
+"""Ask another product a set's questions over OpenAI's protocol, and check its answers as ours are checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from core.exceptions import ModelFailed
+from core.language_model.chat_model import ChatModel
+from evaluation.expectations import MOST_POINTS, grade
+from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, RunKind
+from evaluation.payload_types import SummaryPayload
+from evaluation.runs.agreement import agreement
+from evaluation.runs.results import summarise
+from retrieval.text.sentences import split_sentences
+
+MOST_TOKENS = 2000
+# Products refuse in words; each of these, in the first sentence, counts as a refusal.
+REFUSING_WORDS = (
+    "i don't know", "i do not know", "no information", "not have information", "not have enough information",
+    "could not find", "couldn't find", "cannot find", "can't find", "cannot answer", "can't answer", "unable to answer",
+    "do not contain", "does not contain", "don't contain", "doesn't contain", "not mention", "doesn't mention",
+    "do not answer", "not specified", "not provided",
+    "weet ik niet", "weet het niet", "geen informatie", "niet vinden", "niet gevonden", "geen antwoord", "niet vermeld",
+    "bevat geen", "bevatten geen",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ProductReply:
+    """What a product said to a question; ``failure`` says why it said nothing."""
+
+    question: str
+    text: str = ""
+    refused: bool = False
+    milliseconds: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Figures of both products over the questions that both answered or refused, with the other one's replies."""
+
+    ours: SummaryPayload
+    theirs: SummaryPayload
+    replies: Sequence[ProductReply]
+
+    @property
+    def refusals(self) -> int:
+        return sum(reply.refused for reply in self.replies)
+
+    @property
+    def failures(self) -> list[ProductReply]:
+        return [reply for reply in self.replies if reply.failure]
+
+
+def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> Comparison:
+    """Ask the ``other`` product each question of the finished run of answers. ``report`` gets asked and total.
+
+    Raises: ModelFailed if it replied to none.
+    """
+    results = list(run.answer_results.select_related("question"))
+    pairs = [(result, result.question) for result in results if result.question is not None]
+    replies = []
+    for number, (_result, question) in enumerate(pairs):
+        report(number, len(pairs))
+        replies.append(_ask(other, question.text))
+    answered = [(*pair, reply) for pair, reply in zip(pairs, replies, strict=True) if not reply.failure]
+    if not answered:
+        raise ModelFailed(replies[0].failure if replies else "The run has no questions.")
+    ours = (_check(run, one, each.answer, each.milliseconds, refused=each.refused) for each, one, _ in answered)
+    theirs = (_check(run, one, each.text, each.milliseconds, refused=each.refused) for _, one, each in answered)
+    return Comparison(summarise(RunKind.ANSWERS, [*ours]), summarise(RunKind.ANSWERS, [*theirs]), replies)
+
+
+def _ask(other: ChatModel, question: str) -> ProductReply:
+    started = time.perf_counter()
+    try:
+        text = other.reply([{"role": "user", "content": question}], MOST_TOKENS).text
+    except ModelFailed as error:
+        return ProductReply(question, failure=str(error))
+    milliseconds = (time.perf_counter() - started) * 1000
+    return ProductReply(question, text, is_refusal(text), milliseconds)
+
+
+def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
+    """Return whether the first sentence of a product's reply says that it has no answer; an empty reply says so too."""
+    sentence = next(split_sentences(text, 0, len(text)), None)
+    if sentence is None:
+        return True
+    first = text[sentence[0] : sentence[1]].casefold().replace("’", "'")
+    return any(each in first for each in words)
+
+
+def _check(
+    run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
+) -> AnswerResult:
+    """Return an unsaved result with the checks that need the text alone."""
+    expected = question.expectations
+    graded = grade(text, refused=refused, expected=expected) if expected.says_of_text else None
+    return AnswerResult(
+        run=run,
+        question=question,
+        text=question.text,
+        answer=text,
+        refused=refused,
+        milliseconds=milliseconds,
+        agreement=agreement(
+            text, refused=refused, expected=question.expected_answer, expects_refusal=question.expects_refusal
+        ),
+        expectations=None if graded is None else graded.points / MOST_POINTS,
+        refusal=float(refused == question.expects_refusal),
+    )
