@@ -39,7 +39,7 @@ class ProductReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ProductComparison:
     """Figures of both products over the questions that both answered or refused, with the other one's replies."""
 
     ours: SummaryPayload
@@ -55,7 +55,7 @@ class Comparison:
         return [reply for reply in self.replies if reply.failure]
 
 
-def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> Comparison:
+def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
     """Ask the ``other`` product each question of the finished run of answers. ``report`` gets asked and total.
 
     Raises: ModelFailed if it replied to none.
@@ -71,7 +71,7 @@ def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], N
         raise ModelFailed(replies[0].failure if replies else "The run has no questions.")
     ours = (_check(run, one, each.answer, each.milliseconds, refused=each.refused) for each, one, _ in answered)
     theirs = (_check(run, one, each.text, each.milliseconds, refused=each.refused) for _, one, each in answered)
-    return Comparison(summarise(RunKind.ANSWERS, [*ours]), summarise(RunKind.ANSWERS, [*theirs]), replies)
+    return ProductComparison(summarise(RunKind.ANSWERS, [*ours]), summarise(RunKind.ANSWERS, [*theirs]), replies)
 
 
 def _ask(other: ChatModel, question: str) -> ProductReply:

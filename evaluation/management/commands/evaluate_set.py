@@ -17,7 +17,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
-from evaluation.runs.other_product import Comparison, compare
+from evaluation.runs.other_product import ProductComparison, compare
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
@@ -112,14 +112,14 @@ class Command(PreparedCommand):
         finally:
             bar.clear()
 
-    def _compare(self, run: EvaluationRun, other: ChatModel) -> Comparison:
+    def _compare(self, run: EvaluationRun, other: ChatModel) -> ProductComparison:
         bar = ProgressBar(self.stderr)
         try:
             return compare(run, other, lambda asked, total: bar.show(other.name, asked, total))
         finally:
             bar.clear()
 
-    def _print_comparison(self, name: str, comparison: Comparison) -> None:
+    def _print_comparison(self, name: str, comparison: ProductComparison) -> None:
         """Print both products' figures, from the checks that need an answer's text alone."""
         self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
         for measure in MEASURES[RunKind.ANSWERS]:
