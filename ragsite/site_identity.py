@@ -34,9 +34,9 @@ _SVG = "image/svg+xml"
 _YEAR = 31536000
 
 
-def add_site(request: HttpRequest) -> dict[str, object]:
-    """Add ``site`` to the templates' context."""
-    return {"site": SimpleLazyObject(load_identity)}
+def add_identity(request: HttpRequest) -> dict[str, object]:
+    """Add ``identity`` to the templates' context; `allauth` has a ``site`` of its own."""
+    return {"identity": SimpleLazyObject(load_identity)}
 
 
 def load_identity() -> SiteIdentity:
@@ -90,7 +90,7 @@ class SiteIdentityForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = SiteIdentity
-        fields: ClassVar[list[str]] = ["name", "line"]
+        fields: ClassVar[list[str]] = ["name", "line", "contact"]
 
     def clean_name(self) -> str:
         return " ".join(str(self.cleaned_data["name"]).split())
@@ -113,7 +113,7 @@ class SiteIdentityForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(SiteIdentity)
 class SiteIdentityAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = SiteIdentityForm
-    fields = ["name", "line", "picture", "shown_logo", "without_logo"]
+    fields = ["name", "line", "contact", "picture", "shown_logo", "without_logo"]
     readonly_fields = ["shown_logo"]
 
     @admin.display(description=_("present logo"))

@@ -36,7 +36,8 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
         # A table without a matching condition or order is no close result.
         draft.table = None
     if draft.table is not None:
-        text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
+        closest = _("The documents may not answer this. This table comes closest:")
+        text = f"{closest} {draft.table.summary}"
     elif evidence.is_near:
         text = _("The documents may not answer this. These passages come closest:")
     else:

@@ -55,5 +55,10 @@ def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     return answer
 
 
+def may_mend(request: HttpRequest) -> bool:
+    """Return whether the user may open the admin's page that mends an answer."""
+    return users.is_staff_with(request.user, "chat.view_answer")
+
+
 def may_debug(request: HttpRequest) -> bool:
     return users.may_debug(request.user)

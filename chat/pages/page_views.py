@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from chat.answering.writers import list_choosable_models
 from chat.budgets import Budget, find_budget
@@ -20,7 +20,7 @@ from chat.conversations.following import find_followed
 from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
 from chat.pages.changes import Change, find_changes
 from chat.pages.filters import filter_context
 from chat.pages.front_page import FrontPage, build_front_page
@@ -49,13 +49,13 @@ class Sidebar(TypedDict):
     question_max_characters: int
 
 
-@require_GET
+@require_safe
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
     return page(request, conversation=None)
 
 
-@require_GET
+@require_safe
 @for_visitors
 def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return page(request, conversation=own_conversation(request, conversation_id))
@@ -69,7 +69,7 @@ def page(
     error: str = "",
     question: str = "",
 ) -> HttpResponse:
-    debug = may_debug(request)
+    debug, mends = may_debug(request), may_mend(request)
     models = list_choosable_models(request.user)
     answers = list(saved_answers(conversation)) if conversation else []
     before = answers_before_branch(conversation) if conversation else []
@@ -79,7 +79,14 @@ def page(
     turns = [
         build_withheld_turn(answer)
         if answer.pk in withheld
-        else build_turn(answer, debug=debug, models=models, changes=changes, followed=is_among(answer, followed))
+        else build_turn(
+            answer,
+            debug=debug,
+            may_mend=mends,
+            models=models,
+            changes=changes,
+            followed=is_among(answer, followed),
+        )
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:

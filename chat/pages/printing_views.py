@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from chat.conversations import sharing
 from chat.conversations.rights import withheld_message
@@ -22,20 +22,20 @@ from chat.pages.sharing_views import read_shared
 from chat.pages.turns import ShownTurn
 
 
-@require_GET
+@require_safe
 @for_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Show the conversation, or the answer that the query names, as a document."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 
-@require_GET
+@require_safe
 @for_visitors
 def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return _save(request, *_read_own(request, conversation_id), withheld_message())
 
 
-@require_GET
+@require_safe
 @for_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     """Show what the link shares, as far as the reader may read it, as a document."""
@@ -44,7 +44,7 @@ def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     return response
 
 
-@require_GET
+@require_safe
 @for_visitors
 def save_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     turns, heading = _read_shared(request, token)

@@ -33,7 +33,7 @@ from chat.conversations.rights import (
 )
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, may_debug, own_conversation
+from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
 from chat.pages.cards import source_cards
 from chat.pages.filters import filter_context, read_filters
 from chat.pages.page_views import is_among, page, sidebar
@@ -75,7 +75,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
         return build_withheld_turn(answer)
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
-    turn = build_turn(answer, debug=may_debug(request), models=models)
+    turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
     # Its citations come with its end.
     return replace(turn, followed=is_among(answer, followed))
 
@@ -109,7 +109,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
             answer.status, answer.error = Answer.Status.FAILED, failure["message"] if failure else str(DELETED)
         if failure and failure.get("withheld"):
             return build_withheld_turn(answer)
-        final = build_turn(answer, debug=turn.debug, models=turn.models, followed=turn.followed)
+        final = build_turn(answer, debug=turn.debug, may_mend=turn.may_mend, models=turn.models, followed=turn.followed)
         return replace(final, follow_ups=follow_ups(answer))
     finally:
         connections.close_all()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
@@ -50,7 +50,7 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
     return trigger_client_event(response, "announce", {"sentence": said})
 
 
-@require_GET
+@require_safe
 @for_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     conversation = sharing.shared_conversation(token, request.user)

@@ -57,6 +57,7 @@ class ShownTurn:
     reason: str = ""
     comment: str = ""
     debug: bool = False
+    may_mend: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
     changes: tuple[Change, ...] = ()
@@ -164,6 +165,7 @@ def build_turn(
     answer: Answer,
     *,
     debug: bool = False,
+    may_mend: bool = False,
     models: Sequence[str] = (),
     viewer: AnyUser | None = None,
     changes: Mapping[int, Change] | None = None,
@@ -193,6 +195,7 @@ def build_turn(
         reason=feedback.reason if feedback else "",
         comment=feedback.comment if feedback else "",
         debug=debug,
+        may_mend=may_mend,
         models=models,
         changes=list_distinct(changes, rows),
         followed=followed if rows else None,

@@ -14,21 +14,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.templatetags.static import static
 from django.views.decorators.clickjacking import xframe_options_exempt
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from chat.conversations import rights
 from chat.conversations.rights import list_unowned_answers
 from chat.pages.turns import build_turn, build_withheld_turn
 
 
-@require_GET
+@require_safe
 def script(request: HttpRequest) -> HttpResponse:
     """Redirect to the script. Raises: Http404 without WIDGET_SITES."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
 
-@require_GET
+@require_safe
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
     """Show the framed page. Raises: Http404 without WIDGET_SITES."""
@@ -45,7 +45,7 @@ def frame(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@require_GET
+@require_safe
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Show an unowned answer in the frame."""
     _require_sites()

@@ -21,6 +21,14 @@ class SiteIdentity(models.Model):
         default="",
         help_text=_("One sentence on the front page, for example whose documents these are."),
     )
+    contact = models.CharField(
+        _("who keeps the site"),
+        max_length=300,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Shown at the foot of the front page: whose site it is, and how to reach them."),
+    )
     logo = models.BinaryField(_("logo"), null=True, blank=True)
     logo_type = models.CharField(max_length=20, blank=True, default="")
     updated_at = models.DateTimeField(auto_now=True)

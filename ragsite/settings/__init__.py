@@ -92,7 +92,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "ragsite.site_identity.add_site",
+                "ragsite.site_identity.add_identity",
             ]
         },
     }

@@ -71,7 +71,8 @@ class Draft(Job):
         ]
 
     def __str__(self) -> str:
-        return f"{self.collection} · {_('draft')} #{self.pk}"
+        kind = _("draft")
+        return f"{self.collection} · {kind} #{self.pk}"
 
     @property
     def is_open(self) -> bool:

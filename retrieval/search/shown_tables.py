@@ -150,7 +150,8 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
         )
         said = f"{said}, {phrase % {'column': sorted_by}}"
     if conditions and len(choice.rows) > choice.matched:
-        said = f"{said}; {_('others below them')}"
+        others = _("others below them")
+        said = f"{said}; {others}"
     return f"{said}."
 
 

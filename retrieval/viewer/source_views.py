@@ -23,7 +23,7 @@ from django.utils.html import escape
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from core.database import release_connections
 from core.users import may_debug
@@ -65,7 +65,7 @@ def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
 
 
 def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    @require_GET
+    @require_safe
     @never_cache
     @wraps(view)
     def guarded(request: HttpRequest, **arguments: int) -> HttpResponseBase:
@@ -189,7 +189,7 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
     return response
 
 
-@require_GET
+@require_safe
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     """Send a PDF page as a picture.
 

@@ -103,3 +103,13 @@ def test_who_sees_a_collection_is_listed_before_an_account_is_named(site, visito
     page.get_by_role("button", name="Why?").click()
     page.get_by_role("link", name="admin", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Superusers read everything.")
+
+
+def test_a_curator_mends_an_answer_from_the_chat(site, visitor, asked):
+    page = visitor()
+    site.sign_in(page)
+    page.goto(site.url)
+    ask(page, QUESTION).get_by_role("link", name="Mend this answer").click()
+    expect(page.get_by_role("heading", name="Mend this answer")).to_be_visible()
+    expect(page.locator("#content")).to_contain_text(QUESTION)
+    expect(read_answer(site, visitor).get_by_role("link", name="Mend this answer")).to_have_count(0)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
@@ -332,3 +333,18 @@ def test_the_request_of_a_search_is_copied_for_a_terminal(site, visitor):
     plain.get_by_text("Copy as curl").click()
     expect(plain.locator(".curl pre")).to_contain_text('"query": "seal kit"')
     expect(plain.get_by_role("button", name="Copy", exact=True)).to_be_hidden()
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_on_a_phone_a_further_question_comes_into_view(site, visitor, motion):
+    page = visitor(**{**PHONE, "reduced_motion": motion})
+    page.goto(site.url)
+    ask(page, "What are the warranty periods?")
+    turn = ask(page, "How do I make a claim?")
+    # The question stays below the bar at the top, and the keyboard of the phone away.
+    expect(turn.get_by_role("heading").first).to_be_in_viewport(ratio=1)
+    bar, place = page.locator(".topbar").bounding_box(), turn.bounding_box()
+    assert bar
+    assert place
+    assert bar["y"] + bar["height"] <= place["y"] < 300
+    expect(page.locator("#question")).not_to_be_focused()

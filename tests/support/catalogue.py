@@ -23,7 +23,7 @@ LOCALE = ROOT / "ragsite" / "locale"
 
 _PLURAL = (1, 2)
 _IN_CONTEXT = ((1, "c"), 2)
-_KEYWORDS = {
+KEYWORDS = {
     "_": None, "_t": None, "gettext": None, "gettext_lazy": None, "gettext_noop": None, "ngettext": _PLURAL,
     "ngettext_lazy": _PLURAL, "pgettext": _IN_CONTEXT, "pgettext_lazy": _IN_CONTEXT,
 }  # fmt: skip
@@ -61,7 +61,7 @@ def strings():
 def _calls(source):
     """Line, function and arguments of each call that names a string."""
     # Not of the types that Babel declares: a call's arguments come as a tuple.
-    extracted = extract_python(BytesIO(source.encode()), _KEYWORDS, [], {})
+    extracted = extract_python(BytesIO(source.encode()), KEYWORDS, [], {})
     for line, function, message, _comments in extracted:
         yield line, function or "", message
 

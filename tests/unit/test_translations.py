@@ -1,5 +1,6 @@
 """The interface speaks Dutch: whole, with the same placeholders, and as compiled."""
 
+import ast
 import re
 import warnings
 
@@ -24,6 +25,21 @@ def strings():
 def test_every_string_of_the_site_is_in_the_catalogue(translated, strings):
     missing = [string.id for string in strings if translated.get(string.id, string.context) is None]
     assert not missing, f"Run `make messages`: {missing}"
+
+
+def test_no_text_is_translated_inside_an_f_string():
+    """The extractor reads an f-string as one token, and so misses the calls in it."""
+    hidden = [
+        f"{path.relative_to(catalogue.ROOT)}:{call.lineno}"
+        for package in catalogue.PACKAGES
+        for path in (catalogue.ROOT / package).rglob("*.py")
+        for text in ast.walk(ast.parse(path.read_text()))
+        if isinstance(text, ast.JoinedStr)
+        for call in ast.walk(text)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in catalogue.KEYWORDS
+        if call.args and isinstance(call.args[0], ast.Constant)
+    ]
+    assert hidden == []
 
 
 def test_strings_without_a_translation_are_listed(translated, strings):

@@ -35,9 +35,16 @@
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && panel()?.open) close(true);
   });
-  // A chip that was pressed is gone: its place is taken by the next one, or by the question.
+  // A chip that was pressed is gone: its place is taken by the next one, or by the question. An answer brings chips too,
+  // but no focus, which would scroll away from it.
+  let pressed = false;
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("#filter-chips button")) pressed = true;
+  });
   document.body.addEventListener("htmx:afterSettle", (event) => {
-    if (event.detail.elt?.id !== "filter-chips" || document.activeElement !== document.body) return;
+    if (!pressed || event.detail.elt?.id !== "filter-chips") return;
+    pressed = false;
+    if (document.activeElement !== document.body) return;
     (event.detail.elt.querySelector("button") || document.getElementById("question")).focus();
   });
 })();

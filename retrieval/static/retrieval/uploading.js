@@ -112,6 +112,11 @@
       bar.remove();
       if (show(row, answer)) added?.();
       next();
+      const note = box.querySelector("[data-made]");
+      if (note && running === 0) {
+        note.querySelector("[data-sending]").hidden = true;
+        note.querySelector("[data-arrived]").hidden = false;
+      }
     }
 
     function show(row, answer) {

@@ -62,10 +62,13 @@ def test_the_site_has_the_name_line_and_logo_that_an_administrator_gave(admin_cl
     picture = io.BytesIO(SVG)
     picture.name = "logo.svg"
     sent = {"name": " Sint  Willibrord ", "line": "Ask the <b>hospital</b>", "picture": picture}
+    sent["contact"] = "Kept by the library, library@sint-willibrord.example"
     assert admin_client.post(form.redirect_chain[-1][0], sent).status_code == 302
     page = client.get("/").content.decode()
     assert "<title>Sint Willibrord</title>" in page
     assert "Ask the &lt;b&gt;hospital&lt;/b&gt;" in page
+    assert 'Kept by the library, <a href="mailto:library@sint-willibrord.example"' in page
+    assert '<span class="brand-name">Sint Willibrord</span>' in client.get("/accounts/login/").content.decode()
     logo = re.search(r'class="brand-logo" src="([^"]+)"', page)[1]
     served = client.get(logo)
     assert (served.content, served["Content-Type"]) == (SVG, "image/svg+xml")
