@@ -20,6 +20,7 @@ from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile, choose_profile
 from retrieval.search.shown_tables import nearness_in, show_table
+from retrieval.search.understanding.classification import HOW_TO
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, name_tables
@@ -157,7 +158,9 @@ def find_sources(
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
         candidates = find_candidates(searched, filters, found)
-        computed = answer_from_tables(searched, candidates, nearness_in, language)
+        # A cell does not say how to do something.
+        is_how_to = result.trace.rule == HOW_TO
+        computed = None if is_how_to else answer_from_tables(searched, candidates, nearness_in, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
         sources = cite_rows(computed, results)

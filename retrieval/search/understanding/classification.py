@@ -23,6 +23,8 @@ from retrieval.types import Classification, QueryClass
 # Capitals distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})
 
+# The rule of questions such as "How do I …".
+HOW_TO = "how-to words"
 # The first matching rule decides. `retrieval/text/languages/` has the patterns.
 RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("comparison words", QueryClass.COMPARISON),
@@ -38,7 +40,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("programming words", QueryClass.CODE),
     ("words of code in company", QueryClass.CODE),
     ("fact words", QueryClass.DEFAULT),
-    ("how-to words", QueryClass.DEFAULT),
+    (HOW_TO, QueryClass.DEFAULT),
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"

@@ -15,7 +15,12 @@ BV-1,Ball valve,valve,210,12.40
 GV-1,Gate valve,valve,2100,48.00
 """
 library = library_of(
-    {"parts.csv": PARTS, "passwords.md": "# Passwords\n\nA password for the console has at least 14 characters.\n"}
+    {
+        "parts.csv": PARTS,
+        "service.md": "# Service\n\n| Interval | Work | Pumps |\n|---|---|---|\n"
+        "| 3 months | Listen, inspect, vent | All MX |\n| 5 years | Replace the seal kit | All |\n",
+        "passwords.md": "# Passwords\n\nA password for the console has at least 14 characters.\n",
+    }
 )
 
 
@@ -42,6 +47,13 @@ def test_where_nothing_is_sure_the_table_comes_closest(library, api):
     if body["refused"]:
         assert body["state"] == "closest"
         assert body["table"]["summary"] in body["answer"]
+
+
+@pytest.mark.parametrize("question", ["How do I vent the pump?", "How to vent a pump"])
+def test_a_cell_is_no_answer_to_how_something_is_done(library, api, question):
+    body = ask(api, question)
+    assert "Pumps" in body["answer"]
+    assert "Pumps of" not in body["answer"]
 
 
 def test_questions_about_other_things_show_no_table(library, api):
