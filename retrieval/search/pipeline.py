@@ -49,6 +49,7 @@ from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResul
 from retrieval.search.understanding.classification import classify
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
+from retrieval.search.understanding.named_subject import name_subject
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse
 from retrieval.text.language import identify_language
@@ -216,9 +217,14 @@ def _understand(
         reformulation = Reformulation(text, changed=False, reason="", by="rules")
         if reformulator is not None:
             reformulation = reformulator.reformulate(text, history)
-        text = reformulation.query
         if reformulator is None or reformulation.notice:
-            joined_with = history
+            named = name_subject(reformulation.query, history)
+            if named == reformulation.query:
+                joined_with = history
+            else:
+                reason = _("the code of an earlier question")
+                reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
+        text = reformulation.query
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:

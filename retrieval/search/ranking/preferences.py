@@ -60,6 +60,12 @@ class Strengths:
         return strength
 
 
+def points_back(question: str) -> bool:
+    """Return whether the question has a pronoun, in English or Dutch."""
+    words = _WORD.findall(question.casefold())
+    return bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
+
+
 def is_new_subject(
     question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: Strengths
 ) -> bool:
@@ -67,8 +73,7 @@ def is_new_subject(
 
     ``joined`` is the ranking with earlier questions.
     """
-    words = _WORD.findall(question.casefold())
-    if CONJUNCTIONS.intersection(words[:1]) or _POINTING.intersection(words) or words[-1:] == [_POINTING_AT_THE_END]:
+    if CONJUNCTIONS.intersection(_WORD.findall(question.casefold())[:1]) or points_back(question):
         return False
     scored = {candidate.chunk_id: candidate for candidate in alone}
     best, other = strengths.of(alone[0]), strengths.of(scored[joined[0].chunk_id])

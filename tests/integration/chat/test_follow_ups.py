@@ -43,7 +43,6 @@ async def ask(question, **options):
     [
         ("When is the swimming pool open?", "and in winter?", "Swimming pool", "closes at eight"),
         ("When is the town library open?", "and in winter?", "Town library", "closes at four"),
-        ("How heavy is the MX-9920-W pump?", "what about its price?", "MX-9920-W", "210 euros"),
         ("How heavy is the ball valve?", "what about its price?", "Ball valve", "15 euros"),
         ("Wie schwer ist das MX-9920-W?", "und der Preis?", "MX-9920-W", "210 euros"),
     ],
@@ -58,6 +57,18 @@ async def test_a_follow_up_finds_the_passage_it_means(library, first, follow_up,
     assert searched["joined_question"] == answer.joined_question == answer.standing_alone == joined
     assert (searched["reformulation"], answer.completed_question) == (None, "")
     assert (answer.trace["query"], answer.trace["joined_query"]) == (follow_up, joined)
+
+
+async def test_a_follow_up_to_a_code_is_searched_with_the_code(library):
+    before, _ = await ask("How heavy is the MX-9920-W pump?")
+    answer, searched = await ask("And what about its price?", conversation_id=before.conversation_id)
+    assert searched["sources"][0]["document"]["title"] == "MX-9920-W"
+    assert answer.standing_alone == answer.completed_question == "MX-9920-W: what about its price?"
+    assert "210 euros" in answer.text
+    assert answer.joined_question == ""
+    # The next one points at the same code.
+    later, _ = await ask("What does it weigh?", conversation_id=before.conversation_id)
+    assert later.completed_question == "MX-9920-W: What does it weigh?"
 
 
 async def test_the_stream_says_so_before_the_answer(library):
@@ -125,6 +136,7 @@ def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
         (hit.passage.source, hit.score) for hit in alone.hits
     ]
     # The word "it" refers to an earlier turn.
+    before = [Turn("How heavy is the ball valve?", "300 grams [1].", (document.pk,), ("library",))]
     assert search("When is it open?", unrestricted_filters(), history=before).trace.joined_query
 
 

@@ -1,0 +1,51 @@
+"""Put the code of an earlier question before a follow-up that only points at it: "MX-9920-W: What does it cost?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from retrieval.search.ranking.preferences import CONJUNCTIONS, points_back
+from retrieval.search.understanding.named_things import find_codes
+from retrieval.text.terms import find_identifiers
+from retrieval.types import Turn
+
+# Follow-ups in a row that may lie between the code and the question.
+MOST_BETWEEN = 4
+# "forEach", but not "GmbH" or "PDFs".
+_CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
+# Here "it" points at nothing.
+_EXPLETIVE = re.compile(
+    r"\b(?:is|was|would|if) it (?:be )?(?:possible|allowed|necessary|true|ok|okay)\b|\btime is it\b", re.IGNORECASE
+)
+
+
+def name_subject(question: str, history: Sequence[Turn]) -> str:
+    """Return the question after the only code of the last question that names codes, if it points back and names none.
+
+    Other questions are returned unchanged, such as one after a question about two codes.
+    """
+    if find_names(question) or not _is_dependent(question):
+        return question
+    for turn in reversed(history[-MOST_BETWEEN:]):
+        if names := find_names(turn.question):
+            return f"{names[0]}: {_drop_conjunction(question)}" if len(names) == 1 else question
+        if not _is_dependent(turn.question):
+            break
+    return question
+
+
+def find_names(question: str) -> list[str]:
+    """Return the codes and camel-case names of a question, as written."""
+    codes = find_codes(question)
+    written = [way for whole, way in find_identifiers(question) if whole in codes]
+    return list(dict.fromkeys([*written, *_CAMEL.findall(question)]))
+
+
+def _is_dependent(question: str) -> bool:
+    return not _EXPLETIVE.search(question) and (points_back(question) or _drop_conjunction(question) != question)
+
+
+def _drop_conjunction(question: str) -> str:
+    first, _, rest = question.partition(" ")
+    return rest.strip() if rest.strip() and first.casefold().strip(",") in CONJUNCTIONS else question
