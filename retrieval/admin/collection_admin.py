@@ -26,7 +26,7 @@ from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import drop_zone_context, upload_context
-from retrieval.admin.grants import GrantInline, may_manage
+from retrieval.admin.grants import GrantInline, list_locked_out, may_manage
 from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
@@ -42,7 +42,8 @@ MEANINGS = {
     Visibility.SIGNED_IN: _("Every account of this site, and its keys over the API. In the widget: nobody."),
     Visibility.STAFF: _("Accounts with staff status, and their keys over the API. In the widget: nobody."),
     Visibility.GRANTED: _(
-        "Nobody but the people and groups that are named below, their keys over the API, and superusers. "
+        "Nobody but the people and groups to whom you give access on its page, their keys over the API, and "
+        "superusers. "
         "In the widget: nobody."
     ),
 }
@@ -98,8 +99,8 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
                 for choice in Visibility
             ]
             kwargs["help_text"] = _(
-                "A new collection is closed until you choose otherwise. The people and groups that are named below may "
-                "ask it in any case."
+                "A new collection is closed until you choose otherwise. The people and groups to whom you give access "
+                "on its page may ask it in any case."
             )
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
@@ -193,6 +194,12 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             return collection.statistics.chunks
         except CollectionStatistics.DoesNotExist:
             return 0  # the collection never had passages
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        if names := list_locked_out(form.instance):
+            message = _("Without staff status, %s cannot open these pages. An administrator of accounts can give it.")
+            self.message_user(request, message % ", ".join(names), messages.WARNING)
 
     def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         with transaction.atomic():

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.models import Collection, CollectionGrant
-
-if TYPE_CHECKING:
-    pass
 
 
 class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
@@ -27,6 +23,13 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
         return may_manage(request, obj)
 
     has_view_permission = has_add_permission = has_delete_permission = has_change_permission
+
+
+def list_locked_out(collection: Collection) -> list[str]:
+    """Return the names of accounts whose own grant lets them change the collection, but who cannot open these pages."""
+    changing = collection.grants.exclude(role=CollectionGrant.Role.READER)
+    granted = get_user_model().objects.filter(is_active=True, is_staff=False, collection_grants__in=changing)
+    return [user.get_username() for user in granted.order_by("username")]
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:

@@ -244,7 +244,7 @@ def test_an_answer_is_approved_and_readers_see_by_whom(own_site, visitor):
     page.keyboard.press("Space")
     assert violations(page) == []
     assert not is_too_wide(page)
-    tab_to(page, way.get_by_role("button", name="Approve", exact=True))
+    tab_to(page, way.get_by_role("button", name="Preview", exact=True))
     page.keyboard.press("Enter")
     trial = page.get_by_role("region", name="As it would be answered")
     expect(trial).to_contain_text("Animals stay outside the pump room.")

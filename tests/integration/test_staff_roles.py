@@ -187,8 +187,13 @@ def test_a_manager_grants_and_takes_away(vault):
     }  # fmt: skip
     theirs = signed_in(reader)
     assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
-    assert client.post(page, body).status_code == 302
+    saved = client.post(page, body, follow=True).content.decode()
     assert theirs.get(f"/documents/{vault.pk}/").status_code == 200
+    assert "staff status, " not in saved
+    # Whoever is to change the collection needs the management pages.
+    body |= {"grants-INITIAL_FORMS": "2", "grants-1-id": str(CollectionGrant.objects.get(user=reader).pk)}
+    saved = client.post(page, body | {"grants-1-role": "curator"}, follow=True).content.decode()
+    assert "Without staff status, reader cannot open these pages." in saved
     CollectionGrant.objects.filter(user=reader).delete()
     assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
 
