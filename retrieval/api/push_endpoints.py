@@ -36,6 +36,7 @@ from retrieval.api.push_serializers import (
 )
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
+from retrieval.models.narrowing import MAIL, name_reader
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
     Push,
@@ -252,9 +253,15 @@ def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]
         url=sent.get("url") or "",
         changed_at=sent.get("changed_at"),
         metadata=sent.get("metadata"),
-        readers=tuple(readers.get("groups", ())) if readers is not None else None,
+        readers=_names_of(readers) if readers is not None else None,
         is_for_everybody=bool(readers and readers["everybody"]),
     )
+
+
+def _names_of(readers: dict[str, Any]) -> tuple[str, ...]:
+    # A group cannot be named like an address.
+    groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
+    return (*groups, *map(name_reader, readers.get("users", ())))
 
 
 def _one_sentence(detail: Any) -> str:

@@ -34,6 +34,12 @@ class MomentField(serializers.DateTimeField):
 
 
 class ReadersSerializer(KnownFieldsOnly):
+    users = serializers.ListField(
+        child=TextField(max_length=254),
+        required=False,
+        max_length=200,
+        help_text="Mail addresses that accounts have confirmed.",
+    )
     groups = serializers.ListField(child=TextField(max_length=150), required=False, max_length=200)
     everybody = FlagField(required=False, default=False, help_text="All readers of the collection.")
 

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from chat.models import Answer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
-from retrieval.models import Chunk, Collection, Document, Draft, SearchProfileVersion
+from retrieval.models import Chunk, Collection, Document, Draft, PushedItem, SearchProfileVersion, Source
 from tests.support.addresses import addresses, filled
 from tests.support.leaks import PEOPLE, QUESTIONS, VISITOR, World, begin_draft, build_world, judge, misspelt
 
@@ -54,6 +54,7 @@ PARAMETERS = {
     "model": lambda world: f"ragsite/{world.slug()}",
     "action": lambda world: world.chance.choice(["sync", "preview", "pause"]),
     "document_id": of(Document),
+    "source_id": of(Source),
     "collection_id": of(Collection),
     "draft_id": of(Draft),
     "policy_id": of(GatePolicy),
@@ -151,6 +152,24 @@ def playground(world, person):
     return Call("get", reverse("admin:retrieval_searchprofile_playground"), query)
 
 
+def pushed(method, as_batch=False):
+    """Return a call for a document that was sent; a PUT sends the same again."""
+
+    def call(world, person):
+        item = world.chance.choice(list(PushedItem.objects.exclude(name="").order_by("pk")))
+        address = reverse("retrieval_api:pushed_document", args=[item.source_id, item.external_id])
+        document = Document.objects.filter(origin=item.source_id, source=item.name).first()
+        if method == "get" or document is None:
+            return Call("get", address)
+        body = {"text": document.file.read().decode()}
+        if as_batch:
+            address = reverse("retrieval_api:push_batch", args=[item.source_id])
+            body = {"items": [{"external_id": item.external_id, **body}]}
+        return Call(method, address, body, is_json=True)
+
+    return call
+
+
 def documents_api(world, person):
     return Call("get", reverse("retrieval_api:document-list"), {"collection": world.slug()})
 
@@ -173,6 +192,8 @@ def share_page(world, person):
 RULES = {
     "retrieval_api:search": asking("retrieval_api:search"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
+    "retrieval_api:pushed_document": either(pushed("get"), pushed("put")),
+    "retrieval_api:push_batch": either(pushed("get"), pushed("post", as_batch=True)),
     "chat_api:ask": asking("chat_api:ask"),
     "chat_api:stop": post("chat_api:stop"),
     "chat_api:feedback": post("chat_api:feedback", helpful=False, comment="No."),
@@ -239,7 +260,7 @@ def content_of(response):
 def send(world, person, call):
     client = world.clients[person]
     if call.is_json:
-        return client.post(call.address, json.dumps(call.body), content_type="application/json")
+        return getattr(client, call.method)(call.address, json.dumps(call.body), content_type="application/json")
     return getattr(client, call.method)(call.address, call.body)
 
 

@@ -1,5 +1,7 @@
 """Documents that programs send to a source of the kind Push."""
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from urllib.parse import quote
@@ -11,10 +13,12 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from core.job_queue import sweep
 from core.key_limits import Scope
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Document, PushedItem, Source
+from retrieval.sources import pushes
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -309,6 +313,45 @@ def test_requests_at_once_make_one_document(sender, source, texts):
     assert Document.objects.count() == PushedItem.objects.count() == 1
 
 
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def put_in_a_process_that_dies(secret, source, place):
+    """Send a request in a process of its own, which kill -9 ends at ``place``."""
+    connection.close()
+    child = os.fork()
+    if not child:
+        place(die)
+        put(client_with(secret), source)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def before_the_commit(end):
+    pushes._record = lambda *_arguments: end()
+
+
+def after_the_commit(end):
+    from core import job_queue
+
+    job_queue.enqueue = lambda *_arguments, **_options: end()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("place", "kept"), [(before_the_commit, 0), (after_the_commit, 1)])
+def test_a_killed_process_loses_and_doubles_nothing(sender, source, place, kept):
+    secret = key_of(sender, source=source)
+    put_in_a_process_that_dies(secret, source, place)
+    assert Document.objects.count() == PushedItem.objects.count() == kept
+    # Its program had no answer, and sends it again.
+    assert put(client_with(secret), source).json()["result"] == ("unchanged" if kept else "added")
+    assert Document.objects.count() == PushedItem.objects.count() == 1
+    Document.objects.update(enqueued_at=None, created_at=timezone.now() - timedelta(minutes=1))
+    assert sweep(Document) == 1
+    assert read(Document.objects.get()).status == "ready"
+
+
 # Rights ------------------------------------------------------------------------------------------------------------
 
 
@@ -442,6 +485,11 @@ def test_the_audit_log_names_the_key(api, source, sender):
         ({}, {"readers": {"groups": ["sales", "care"]}}, ["care", "sales"]),
         ({}, {"readers": {"groups": []}}, []),
         ({}, {"readers": {}}, []),
+        (
+            {},
+            {"readers": {"groups": ["care", "mail:a@b.example"], "users": [" Anna@Example.org"]}},
+            ["care", "mail:anna@example.org"],
+        ),
         ({}, {"readers": {"everybody": True}}, None),
         ({"groups": ["sales"]}, {"readers": {"groups": ["sales", "care"]}}, ["sales"]),
         ({"groups": "sales"}, {"readers": {"everybody": True}}, ["sales"]),
@@ -477,3 +525,38 @@ def test_metadata_of_the_source_do_not_widen_the_readers(api, source):
         source.metadata = metadata
         save_source(source)
         assert Document.objects.get().metadata == expected
+
+
+def test_readers_are_admitted_by_group_or_by_confirmed_address(api, source, collection):
+    from allauth.account.models import EmailAddress
+    from django.contrib.auth.models import Group
+
+    from retrieval.rights.audience import list_accounts, list_document_readers
+    from retrieval.rights.reasons import explain_document
+
+    people = {
+        name: User.objects.create_user(name, email=f"{name}@example.org") for name in ("anna", "bob", "carol", "dan")
+    }
+    EmailAddress.objects.create(user=people["anna"], email="Anna@example.org", verified=True)
+    EmailAddress.objects.create(user=people["bob"], email="bob@example.org", verified=False)
+    people["carol"].groups.add(Group.objects.create(name="care"))
+    # A group of this name is no address.
+    people["dan"].groups.add(Group.objects.create(name="mail:anna@example.org"))
+    users = ["anna@EXAMPLE.org", "bob@example.org", "stranger@example.org"]
+    put(api, source, readers={"groups": ["care", "unknown"], "users": users})
+    document = Document.objects.get()
+    seen = {name for name, user in people.items() if Document.objects.readable_by(user).exists()}
+    assert seen == {"anna", "carol"}
+    assert {user.username for user in list_accounts(list_document_readers(document))} >= seen
+    assert "bob" not in {user.username for user in list_accounts(list_document_readers(document))}
+    told = {name: explain_document(user, document) for name, user in people.items()}
+    assert {name for name, reason in told.items() if reason.is_seen} == seen
+    assert "named by its address" in told["anna"].rule
+    assert "is in care" in told["carol"].rule
+
+    # They only narrow: a collection that anna may not ask stays closed.
+    Collection.objects.filter(pk=collection.pk).update(visibility="granted")
+    assert not Document.objects.readable_by(people["anna"]).exists()
+    Collection.objects.filter(pk=collection.pk).update(visibility="public")
+    put(api, source, readers={"users": ["bob@example.org"]})
+    assert not Document.objects.readable_by(people["anna"]).exists()
