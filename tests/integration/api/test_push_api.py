@@ -295,6 +295,20 @@ def test_a_batch_has_at_most_100_items(api, source):
     assert Document.objects.count() == 100
 
 
+def test_a_request_has_at_most_5_mib_of_json(api, source):
+    assert put(api, source, text="x" * (6 * 2**20)).status_code == 413
+    assert batch(api, source, {"external_id": "a", "text": "x" * (6 * 2**20)}).status_code == 413
+
+
+def test_a_full_disk_saves_nothing(api, source, settings):
+    settings.DISK_RESERVE_BYTES = 2**62
+    assert put(api, source).status_code == 507
+    [outcome] = batch(api, source, {"external_id": "a", "text": "A."}).json()["results"]
+    assert (outcome["result"], outcome["status"]) == ("refused", 507)
+    assert not PushedItem.objects.exists()
+    assert not Document.objects.exists()
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("texts", [["Equal."] * 6, [f"Text {number}." for number in range(6)]])
 def test_requests_at_once_make_one_document(sender, source, texts):
