@@ -152,11 +152,11 @@ def playground(world, person):
     return Call("get", reverse("admin:retrieval_searchprofile_playground"), query)
 
 
-def pushed(method, as_batch=False):
-    """Return a call for a document that was sent; a PUT sends the same again."""
+def pushed(method, as_batch=False, chosen=None):
+    """Return a call for a document that was sent, a random one unless it is named; a PUT sends the same again."""
 
     def call(world, person):
-        item = world.chance.choice(list(PushedItem.objects.exclude(name="").order_by("pk")))
+        item = chosen or world.chance.choice(list(PushedItem.objects.exclude(name="").order_by("pk")))
         address = reverse("retrieval_api:pushed_document", args=[item.source_id, item.external_id])
         document = Document.objects.filter(origin=item.source_id, source=item.name).first()
         if method == "get" or document is None:
@@ -305,6 +305,15 @@ def search_for_misspelt_words(world, people):
                 yield leak
 
 
+def ask_for_all_that_was_sent(world, people):
+    for item in PushedItem.objects.exclude(name=""):
+        for person in people:
+            for call in (pushed("get", chosen=item), pushed("put", chosen=item), pushed("post", True, item)):
+                name = "retrieval_api:pushed_document"
+                if leak := look_for_leaks(world, person, name, call(world, person)):
+                    yield leak
+
+
 def assert_the_rule_is_that_of_the_site(world):
     """Assert that this test's rule of rights and the site's agree, whatever was changed."""
     for person in PEOPLE:
@@ -329,7 +338,7 @@ def test_nobody_reads_what_they_may_not_see(ingest, settings, monkeypatch):
             send(world, person, asking("chat_api:ask")(world, person))
     learn(world)
     names = [*sorted(ALL_RULES), *OFTEN * 4]
-    leaks = [*search_for_misspelt_words(world, people)]
+    leaks = [*search_for_misspelt_words(world, people), *ask_for_all_that_was_sent(world, people)]
     for number in range(REQUESTS):
         if number % REQUESTS_A_CHANGE == 0:
             world.change_a_right()
