@@ -25,11 +25,15 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of one key. ``key`` is its public part; ``collections`` None means all of the user's."""
+    """The limits of one key. ``key`` is its public part; ``collections`` None means all of the user's.
+
+    A key with a ``source`` may only send documents to it.
+    """
 
     key: str
     scopes: frozenset[Scope]
     collections: frozenset[int] | None = None
+    source: int | None = None
 
     def permit(self, permission: str) -> bool:
         """Return whether the key may use the user's permission.

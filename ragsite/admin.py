@@ -137,7 +137,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     list_select_related = ["user"]
     search_fields = ["name", "public_id", "user__username"]
     fields = [
-        *("user", "name", "scopes", "is_limited", "collections", "expires_at", "rate", "lists_sources"),
+        *("user", "name", "scopes", "is_limited", "collections", "source", "expires_at", "rate", "lists_sources"),
         *("public_id", "state", "created_at", "last_used_at", "revoked_at"),
     ]
     actions = ["revoke"]

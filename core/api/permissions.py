@@ -40,9 +40,14 @@ class MayAskStaffMayWrite(StaffWithPermission):
         return super().has_permission(request, view)
 
 
-def check_scopes(request: Request, scopes: tuple[Scope, ...]) -> None:
-    """Check that an API key has one of the scopes or `admin`; people need none. Raises: PermissionDenied."""
+def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_keys: bool = False) -> None:
+    """Check that an API key has one of the scopes or `admin`; people need none.
+
+    Only views that take keys of one source let such a key through. Raises: PermissionDenied.
+    """
     limits = get_limits(request.user)
+    if limits is not None and limits.source is not None and not takes_source_keys:
+        raise PermissionDenied("This key may do nothing but send documents to its source.")
     if limits is None or Scope.ADMIN in limits.scopes:
         return
     if limits.scopes.isdisjoint(scopes):

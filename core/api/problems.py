@@ -85,11 +85,13 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """A view that answers every error in JSON, including Django's.
 
-    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something, or `admin`.
+    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something, or `admin`. A key
+    of one source is refused unless the view ``takes_source_keys``.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
     writing_scopes: ClassVar[tuple[Scope, ...]] = ()
+    takes_source_keys: ClassVar[bool] = False
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -101,7 +103,8 @@ class ApiView(APIView):
         # A key must not reveal more than its user sees.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
-        check_scopes(request, self.key_scopes if is_reading else self.writing_scopes)
+        scopes = self.key_scopes if is_reading else self.writing_scopes
+        check_scopes(request, scopes, takes_source_keys=self.takes_source_keys)
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(self.for_the_caller(exc))

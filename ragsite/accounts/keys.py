@@ -22,7 +22,7 @@ from ragsite.accounts import sign_in_limits
 from ragsite.accounts.claims import is_stale
 from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
-from retrieval.models import Collection
+from retrieval.models import Collection, Source
 
 # Clients of OpenAI's protocol send these if no key is needed. Any other unknown key is refused, so that the owner of a
 # mistyped or withdrawn key notices it.
@@ -50,11 +50,17 @@ def issue_key(
     scopes: Iterable[Scope],
     *,
     collections: Iterable[Collection] | None = None,
+    source: Source | None = None,
     expires_at: datetime | None = None,
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """Create a key of ``user`` with its ``secret``, for these collections within the user's rights."""
+    """Create a key of ``user`` with its ``secret``, for these collections within the user's rights.
+
+    A key for a ``source`` has the scope and the collection that sending to it takes, whatever else is given.
+    """
+    if source is not None:
+        scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -64,6 +70,7 @@ def issue_key(
         digest=digest_of(secret),
         scopes=sorted(scopes),
         is_limited=collections is not None,
+        source=source,
         expires_at=expires_at,
         rate=rate,
         lists_sources=lists_sources,

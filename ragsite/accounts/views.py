@@ -28,7 +28,7 @@ from requests import RequestException
 from chat.budgets import find_budget
 from chat.conversations.following import list_followed
 from core.key_limits import Scope
-from core.users import get_account
+from core.users import get_account, is_staff_with
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
@@ -36,7 +36,8 @@ from ragsite.accounts.people import LastAdministrator, erase_person, export_pers
 from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
-from retrieval.models import Collection
+from retrieval.models import Collection, Source
+from retrieval.models.pushed import list_push_sources
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +127,13 @@ class KeyForm(forms.Form):
         required=False,
         help_text=_("None chosen: all collections that you may read."),
     )
+    source = forms.ModelChoiceField(
+        label=_("Only to send documents to this source"),
+        queryset=Source.objects.none(),
+        required=False,
+        empty_label=_("no source"),
+        help_text=_("The key may then do nothing else, whatever is chosen above."),
+    )
     lists_sources = forms.BooleanField(
         label=_("list of sources"), required=False, help_text=ApiKey._meta.get_field("lists_sources").help_text
     )
@@ -141,6 +149,12 @@ class KeyForm(forms.Form):
         self._user = user
         readable = Collection.objects.readable_by(user).in_service()
         self.fields["collections"].queryset = readable  # type: ignore[attr-defined]
+        may_send = is_staff_with(user, "retrieval.add_document")
+        sources = list_push_sources(user) if may_send else Source.objects.none()
+        if sources.exists():
+            self.fields["source"].queryset = sources  # type: ignore[attr-defined]
+        else:
+            del self.fields["source"]
 
     def clean(self) -> dict[str, object]:
         if ApiKey.objects.usable().filter(user=self._user).count() >= MOST_USABLE_KEYS:
@@ -163,11 +177,12 @@ def keys(request: HttpRequest) -> HttpResponse:
             wanted["name"],
             [Scope(scope) for scope in wanted["scopes"]],
             collections=list(wanted["collections"]) or None,
+            source=wanted.get("source"),
             expires_at=timezone.now() + timedelta(days=wanted["days"]) if wanted["days"] else None,
             lists_sources=wanted["lists_sources"],
         )
         form = KeyForm(user=request.user)
-    own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")
+    own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
     # A redirect could not show the key.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.key_limits import KeyLimits, Scope
-from retrieval.models import Collection
+from retrieval.models import Collection, Source
 
 SCOPE_LABELS = {
     Scope.SEARCH.value: _("search: search, and list collections and documents"),
@@ -54,6 +54,16 @@ class ApiKey(models.Model):
         verbose_name=_("collections"),
         help_text=_("For a limited key: the collections that it may use, if its account may read them."),
     )
+    # The key goes with its source: without it, the key would reach more.
+    source = models.ForeignKey(
+        Source,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("source"),
+        help_text=_("A source of the kind Push: the key may do nothing but send documents to it."),
+    )
     rate = models.CharField(
         _("rate"),
         max_length=20,
@@ -95,6 +105,7 @@ class ApiKey(models.Model):
             key=self.public_id,
             scopes=frozenset(Scope(scope) for scope in self.scopes),
             collections=frozenset(self.collections.values_list("pk", flat=True)) if self.is_limited else None,
+            source=self.source_id,
         )
 
     def revoke(self) -> None:

@@ -11,7 +11,7 @@ from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern
+from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -44,7 +44,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     class Meta:
         model = Source
-        fields = ["collection", "name", "interval_minutes", "metadata"]
+        fields = ["collection", "name", "interval_minutes", "keeps_missing", "metadata"]
         field_classes = {"metadata": MetadataField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -80,8 +80,17 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:
             self.instance.kind = self.kind.name
+            if not self.kind.is_read:
+                self.instance.interval_minutes = 0
             options = {name: self.cleaned_data[name] for name in self.kind.form.base_fields}
             store_options(self.instance, self.kind, options)
+
+
+_OF_RUNS = ("interval_minutes", "keeps_missing")
+
+
+def _general_fields(kind: type[Connector]) -> list[str]:
+    return [name for name in SourceForm.Meta.fields if kind.is_read or name not in _OF_RUNS]
 
 
 def form_of(kind: type[Connector], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
@@ -89,12 +98,18 @@ def form_of(kind: type[Connector], user: AnyUser, *, is_new: bool) -> type[Sourc
 
     The collection of a saved source cannot change: its documents are there.
     """
-    fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
+    fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     return type("SourceFormOfItsKind", (kind.form, SourceForm), {"kind": kind, "user": user, "Meta": meta})
 
 
 RUNS_SHOWN = 20
+SENT_SHOWN = 50
+CURL = """\
+curl -X PUT %(address)s \\
+  -H 'Authorization: Bearer rs_…' -H 'Content-Type: application/json' \\
+  -d '{"title": "Pumps", "text": "The pump weighs **30 kg**.", "url": "https://wiki.example.org/1"}'
+"""
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
     "sync": (sync_runs.ask_for, _("Run requested: %s.")),
     "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("Preview requested: %s.")),
@@ -150,6 +165,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("next run"), ordering="next_run_at")
     def next_run(self, source: Source) -> str:
+        if source.is_pushed:
+            return _t("none: programs send its documents")
         if source.is_paused:
             return _t("none while it is paused")
         if not source.interval_minutes:
@@ -170,10 +187,11 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
         kind = self._kind(request, obj)
-        general = ["collection", "name", "interval_minutes", "metadata"]
+        general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        return [(None, {"fields": general}), (kind.label, {"fields": list(kind.form().fields)})]
+        own = list(kind.form().fields)
+        return [(None, {"fields": general}), *([(kind.label, {"fields": own})] if own else [])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
@@ -201,7 +219,9 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
         standing = standing_of(obj)
+        pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
+            **pushed,
             "source": obj,
             "standing": standing,
             "wait": self._explain_wait(request, standing),
@@ -210,6 +230,16 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),
             "next_run": self.next_run(obj),
+        }
+
+    def _push_context(self, request: HttpRequest, source: Source) -> dict[str, object]:
+        address = request.build_absolute_uri(reverse("retrieval_api:pushed_document", args=[source.pk, "ID"]))
+        sent = source.pushed_items.all()
+        return {
+            "address": address,
+            "curl": CURL % {"address": address.removesuffix("ID") + "page-1"},
+            "sent_items": sent[:SENT_SHOWN].with_documents(),
+            "sent_count": sent.count(),
         }
 
     def _explain_wait(self, request: HttpRequest, standing: Standing) -> str:

@@ -1,22 +1,40 @@
 """Find documents that their metadata limit to groups.
 
 The metadata key is the setting DOCUMENT_GROUPS_KEY; its value is the name of a group, or a list of names. Any other
-value hides the document. All readers of the collection see a document without the key.
+value hides the document. All readers of the collection see a document without the key. The name `mail:` with an address
+behind it admits the account that has confirmed this address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db.models import F, Func, Q, TextField, Value
 from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
+from django.db.models.functions import Concat, Lower
 from django.db.models.lookups import In
 
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models.collection import CURATING, Collection
 from retrieval.types import Reader
+
+MAIL = "mail:"
+
+
+def name_reader(address: str) -> str:
+    """Return the name that admits the account with this mail address."""
+    return MAIL + address.strip().lower()
+
+
+def _list_names(user: AnyUser) -> list[str]:
+    """Return the names that admit the user: groups, and confirmed addresses. No group admits like an address."""
+    groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
+    confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
+    named = Concat(Value(MAIL), Lower("email"), output_field=TextField())
+    return sorted(groups.union(confirmed.order_by().values_list(named, flat=True)))
 
 
 def build_readers(user: AnyUser) -> tuple[Reader, ...]:
@@ -32,7 +50,7 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
         Reader(
-            groups=tuple(list_groups(user).order_by("name").values_list("name", flat=True)),
+            groups=tuple(_list_names(user)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
     )

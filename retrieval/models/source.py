@@ -17,6 +17,8 @@ from retrieval.models.document import Document
 # A source is stale after three missed intervals, and at least this long.
 STALE_MINUTES = 60
 
+# Programs send the documents of a source of this kind: it is never read.
+PUSH = "push"
 
 # These options name a secret's server and its protection.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
@@ -51,6 +53,12 @@ class Source(SecretHolder):
         help_text=_("60 is every hour, 1440 every day; 0: only on request."),
     )
     is_paused = models.BooleanField(_("paused"), default=False)
+    keeps_missing = models.BooleanField(
+        _("keep documents that disappear from the source"),
+        default=False,
+        db_default=False,
+        help_text=_("For archives: no run removes a document, and each says how many it kept."),
+    )
     next_run_at = models.DateTimeField(_("next run"), null=True, blank=True)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
 
@@ -66,6 +74,10 @@ class Source(SecretHolder):
     @property
     def destination(self) -> object:
         return self.kind, [origin_of(str(self.options.get(name))) for name in DESTINATION_OPTIONS]
+
+    @property
+    def is_pushed(self) -> bool:
+        return self.kind == PUSH
 
     @property
     def own_documents(self) -> models.QuerySet[Document]:
@@ -101,6 +113,8 @@ class SourceRun(Job):
     removed = models.PositiveIntegerField(_("removed"), default=0)
     failed = models.PositiveIntegerField(_("failed"), default=0)
     kept_back = models.PositiveIntegerField(_("removals that wait"), default=0)
+    # Documents that are missing from a source that keeps them.
+    kept = models.PositiveIntegerField(_("kept"), default=0, db_default=0)
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("ended"), null=True, blank=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import reduce
 from operator import or_
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db.models import Q, QuerySet
@@ -15,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
 from retrieval.models.collection import CURATING
+from retrieval.models.narrowing import MAIL
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -81,7 +83,12 @@ def list_document_readers(document: Document) -> list[Readers]:
             name,
         )
         for name in dict.fromkeys(names)
+        if not name.startswith(MAIL)
     ]
+    for address in sorted({name.removeprefix(MAIL) for name in names if name.startswith(MAIL)}):
+        owners = EmailAddress.objects.filter(email__iexact=address, verified=True).values("user")
+        rule = _("It is limited to some readers, and the account is named by its address.")
+        found.append(Readers(ReaderKind.ACCOUNT, rule, Q(pk__in=owners) & Q(pk__in=may_ask), address))
     return [*found, *_list_curating(document.collection), _list_superusers()]
 
 

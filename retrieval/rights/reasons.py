@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
-from retrieval.models.narrowing import build_readers
+from retrieval.models.narrowing import MAIL, build_readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,12 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
             "key": key,
         }
     elif own := sorted(set(names) & set(reader.groups)):
-        rule = _("Its metadata limit it to groups, and the account is in %s.") % ", ".join(own)
+        groups = [name for name in own if not name.startswith(MAIL)]
+        rule = _("Its metadata limit it to groups, and the account is in %s.") % ", ".join(groups)
+        if not groups:
+            rule = _("It is limited to some readers, and the account is named by its address.")
     else:
-        rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(names)
+        rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(
+            name.removeprefix(MAIL) for name in names
+        )
     return Reason(is_seen, rule, remark)

@@ -43,7 +43,7 @@ MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
 _COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
-_NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "held")
+_NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "held", "kept")
 
 
 class Tally:
@@ -331,6 +331,7 @@ class Comparison:
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
+                kept=self._tally.counts["kept"],
                 details=self._tally.details,
                 **self._tally.numbers(),
             )
@@ -339,6 +340,8 @@ class Comparison:
 
     def _remove_gone(self) -> None:
         gone = [item for key, item in self._items.items() if key not in self._present]
+        if self._source.keeps_missing:
+            gone = self._keep_missing(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
         is_too_much = _is_too_much(len(in_question), self._total_before - len(agreed))
@@ -350,6 +353,15 @@ class Comparison:
                 self._tally.count("held" if item.pk in held else "removed", item.name)
             if self._is_real and item.pk not in held:
                 self._remove(item)
+
+    def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
+        """Keep the items that have documents, also those that waited for consent; return the others."""
+        missing = [item for item in gone if item.name in self._documents]
+        for item in missing:
+            self._tally.count("kept", item.name)
+        if self._is_real:
+            SourceItem.objects.filter(pk__in=[item.pk for item in missing]).update(is_held=False)
+        return [item for item in gone if item.name not in self._documents]
 
     def _remove(self, item: SourceItem) -> None:
         with lock_for_change(self._source.collection_id):

@@ -22,6 +22,7 @@ from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused, SourceUnavailable
+from retrieval.sources.pushes import share_source_metadata
 
 
 class LinesField(forms.CharField):
@@ -185,6 +186,8 @@ def save_source(source: Source) -> None:
             return
         with lock_for_change(source.collection_id), connection.cursor() as cursor:
             cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
+            if source.is_pushed:
+                share_source_metadata(source, before)
 
 
 def current_metadata(source: Source) -> dict[str, object]:

@@ -100,6 +100,8 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
+    # Runs read the source. Otherwise programs send its documents.
+    is_read = True
     # The kind asks a server at an address that the form takes.
     has_address = True
     # Items that are no longer listed are gone. A feed lists only its newest entries.

@@ -28,6 +28,7 @@ class SourceState(models.TextChoices):
     FAILED = "failed", _("failed")
     STALE = "stale", _("not synchronised for too long")
     PAUSED = "paused", _("paused")
+    RECEIVING = "receiving", _("receives documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[in
 
 
 def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
+    if source.is_pushed:
+        return SourceState.RECEIVING
     if source.is_paused:
         return SourceState.PAUSED
     if active is not None and not active.is_preview and not active.error:

@@ -18,9 +18,10 @@ from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.models import Source, SourceRun
+from retrieval.models.source import PUSH
 from retrieval.sources.comparing import Comparison, TimeIsUp
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import all_options
+from retrieval.sources.options import all_options, current_metadata
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 
 logger = logging.getLogger(__name__)
@@ -100,7 +101,9 @@ class RunRefused(RagsiteError):
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """Queue a run for a worker. Raises: RunRefused if another run is active."""
+    """Queue a run for a worker. Raises: RunRefused if another run is active, or programs send the documents."""
+    if source.is_pushed:
+        raise RunRefused(_t("%s is not read: programs send documents to it.") % source)
     try:
         with transaction.atomic():
             run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
@@ -131,7 +134,7 @@ def request_due() -> int:
     now = timezone.now()
     due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)
     requested = 0
-    for source in due.exclude(runs__status__in=SourceRun.ACTIVE):
+    for source in due.exclude(kind=PUSH).exclude(runs__status__in=SourceRun.ACTIVE):
         try:
             request_run(source)
             requested += 1
@@ -168,6 +171,8 @@ def delete(source: Source, *, with_documents: bool) -> int:
     """
     removed = 0
     with transaction.atomic():
+        # Runs and pushes lock the source before its collection.
+        current_metadata(source)
         stop(source)
         if with_documents:
             with lock_for_change(source.collection_id):

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from chat.models import Answer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
-from retrieval.models import Chunk, Collection, Document, Draft, SearchProfileVersion
+from retrieval.models import Chunk, Collection, Document, Draft, PushedItem, SearchProfileVersion, Source
 from tests.support.addresses import addresses, filled
 from tests.support.leaks import PEOPLE, QUESTIONS, VISITOR, World, begin_draft, build_world, judge, misspelt
 
@@ -54,6 +54,7 @@ PARAMETERS = {
     "model": lambda world: f"ragsite/{world.slug()}",
     "action": lambda world: world.chance.choice(["sync", "preview", "pause"]),
     "document_id": of(Document),
+    "source_id": of(Source),
     "collection_id": of(Collection),
     "draft_id": of(Draft),
     "policy_id": of(GatePolicy),
@@ -151,6 +152,24 @@ def playground(world, person):
     return Call("get", reverse("admin:retrieval_searchprofile_playground"), query)
 
 
+def pushed(method, as_batch=False, chosen=None):
+    """Return a call for a document that was sent, a random one unless it is named; a PUT sends the same again."""
+
+    def call(world, person):
+        item = chosen or world.chance.choice(list(PushedItem.objects.exclude(name="").order_by("pk")))
+        address = reverse("retrieval_api:pushed_document", args=[item.source_id, item.external_id])
+        document = Document.objects.filter(origin=item.source_id, source=item.name).first()
+        if method == "get" or document is None:
+            return Call("get", address)
+        body = {"text": document.file.read().decode()}
+        if as_batch:
+            address = reverse("retrieval_api:push_batch", args=[item.source_id])
+            body = {"items": [{"external_id": item.external_id, **body}]}
+        return Call(method, address, body, is_json=True)
+
+    return call
+
+
 def documents_api(world, person):
     return Call("get", reverse("retrieval_api:document-list"), {"collection": world.slug()})
 
@@ -173,6 +192,8 @@ def share_page(world, person):
 RULES = {
     "retrieval_api:search": asking("retrieval_api:search"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
+    "retrieval_api:pushed_document": either(pushed("get"), pushed("put")),
+    "retrieval_api:push_batch": either(pushed("get"), pushed("post", as_batch=True)),
     "chat_api:ask": asking("chat_api:ask"),
     "chat_api:stop": post("chat_api:stop"),
     "chat_api:feedback": post("chat_api:feedback", helpful=False, comment="No."),
@@ -239,7 +260,7 @@ def content_of(response):
 def send(world, person, call):
     client = world.clients[person]
     if call.is_json:
-        return client.post(call.address, json.dumps(call.body), content_type="application/json")
+        return getattr(client, call.method)(call.address, json.dumps(call.body), content_type="application/json")
     return getattr(client, call.method)(call.address, call.body)
 
 
@@ -284,6 +305,15 @@ def search_for_misspelt_words(world, people):
                 yield leak
 
 
+def ask_for_all_that_was_sent(world, people):
+    for item in PushedItem.objects.exclude(name=""):
+        for person in people:
+            for call in (pushed("get", chosen=item), pushed("put", chosen=item), pushed("post", True, item)):
+                name = "retrieval_api:pushed_document"
+                if leak := look_for_leaks(world, person, name, call(world, person)):
+                    yield leak
+
+
 def assert_the_rule_is_that_of_the_site(world):
     """Assert that this test's rule of rights and the site's agree, whatever was changed."""
     for person in PEOPLE:
@@ -308,7 +338,7 @@ def test_nobody_reads_what_they_may_not_see(ingest, settings, monkeypatch):
             send(world, person, asking("chat_api:ask")(world, person))
     learn(world)
     names = [*sorted(ALL_RULES), *OFTEN * 4]
-    leaks = [*search_for_misspelt_words(world, people)]
+    leaks = [*search_for_misspelt_words(world, people), *ask_for_all_that_was_sent(world, people)]
     for number in range(REQUESTS):
         if number % REQUESTS_A_CHANGE == 0:
             world.change_a_right()

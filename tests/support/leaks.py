@@ -6,13 +6,24 @@ Each part with its own readers, a collection or a narrowed document, has words t
 import random
 from dataclasses import dataclass, field
 
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from chat.curation import approval
 from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
-from retrieval.models import Chunk, Collection, CollectionGrant, Document, SearchProfile, Source, SourceRun
+from retrieval.models import (
+    Chunk,
+    Collection,
+    CollectionGrant,
+    Document,
+    PushedItem,
+    SearchProfile,
+    Source,
+    SourceRun,
+)
 from retrieval.search.profiles import profiles
 
 GROUPS = ("sales", "care", "law")
@@ -87,7 +98,8 @@ class World:
         shelf = self.shelves[0]
         curates = bool(self.roles(person, shelf) & {"curator", "manager"})
         curates |= self.is_staff(person) and shelf.visibility != "granted"
-        is_named = self.narrowed_to is None or bool(self.members.get(person, set()) & self.narrowed_to)
+        names = self.members.get(person, set()) | {_mail_of(person)}
+        is_named = self.narrowed_to is None or bool(names & self.narrowed_to)
         return self.may_read(person, shelf) and (curates or is_named)
 
     def hidden_from(self, person):
@@ -122,7 +134,8 @@ class World:
             CollectionGrant.objects.create(collection=shelf.collection, role=shelf.grants[name], **holder)
 
     def _narrow(self):
-        self.narrowed_to = set(self.chance.sample(GROUPS, self.chance.randint(0, 2)))
+        names = [*GROUPS, *map(_mail_of, PEOPLE)]
+        self.narrowed_to = set(self.chance.sample(names, self.chance.randint(0, 2)))
         if self.chance.random() < 0.2:
             self.narrowed_to = None
         metadata = {} if self.narrowed_to is None else {"groups": sorted(self.narrowed_to)}
@@ -178,6 +191,10 @@ class World:
         return self.chance.choice(list(chosen.values_list("pk", flat=True)))
 
 
+def _mail_of(person):
+    return f"mail:{person}@example.org"
+
+
 def misspelt(word):
     """Return the word without one of its letters, near enough to be corrected."""
     return word[:4] + word[5:]
@@ -192,6 +209,7 @@ def build_world(seed, ingest):
     for name, (groups, is_staff) in PEOPLE.items():
         user = User.objects.create_user(name, is_staff=is_staff)
         user.groups.set(Group.objects.filter(name__in=groups))
+        EmailAddress.objects.create(user=user, email=f"{name}@example.org", verified=True)
         if is_staff:
             user.user_permissions.set(Permission.objects.all())
         clients[name] = Client(raise_request_exception=False)
@@ -207,6 +225,8 @@ def build_world(seed, ingest):
     narrowed = ingest(
         shelves[0].collection, f"{secret}.md", TEXT.format(secret=secret, spoken=spoken), metadata={"groups": ["sales"]}
     )
+    sent_to = Source.objects.create(collection=shelves[0].collection, name="Sent", kind="push")
+    _note_push(sent_to, narrowed)
     profiles.add_version(SearchProfile.objects.create(slug="shop", name="Shop"), profiles.built_in_profile())
     world = World(
         chance=chance,
@@ -232,6 +252,7 @@ def build_world(seed, ingest):
 
 
 _SHELVES = ("square", "hall", "office", "shop", "ward", "vault")
+_PUSHED = ("hall", "ward")
 _OPEN = ("public", "signed_in", "staff", "granted", "granted", "granted")
 _WORDS = (
     ("zalvorquim", "yelbrantix"),
@@ -265,13 +286,30 @@ def _build_shelf(name, visibility, words, ingest):
     approval.save_sources(approved, [(1, chunk)])
     approval.save_wordings(approved, [])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
+    kind = "push" if name in _PUSHED else "folder"
     source = Source.objects.create(
-        collection=collection, name=f"Source of {secret}", kind="folder", options={"path": f"/srv/{secret}"}
+        collection=collection, name=f"Source of {secret}", kind=kind, options={"path": f"/srv/{secret}"}
     )
+    if kind == "push":
+        _note_push(source, document)
     named = [f"{secret}.md", *([f"{_NARROWED[0]}.md"] if name == _SHELVES[0] else [])]
     SourceRun.objects.create(source=source, status="done", details={"added": named})
     Document.objects.filter(pk=document.pk).update(origin=source)
     return Shelf(collection, secret, spoken, visibility)
+
+
+def _note_push(source, document):
+    """Store what a program's request would have stored."""
+    Document.objects.filter(pk=document.pk).update(origin=source)
+    PushedItem.objects.create(
+        source=source,
+        external_id=f"sent-{document.pk}",
+        name=document.source,
+        content_hash=document.content_hash,
+        readers=document.metadata.get("groups"),
+        result=PushedItem.Result.ADDED,
+        sent_at=timezone.now(),
+    )
 
 
 def judge(answer):

@@ -13,7 +13,8 @@ from core.key_limits import Scope
 from ragsite.accounts.keys import issue_key
 from ragsite.models.api_key import check_rate
 from retrieval.management.prepared import PreparedCommand
-from retrieval.models import Collection
+from retrieval.models import Collection, Source
+from retrieval.models.source import PUSH
 
 
 class Command(PreparedCommand):
@@ -34,6 +35,12 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--collection", action="append", metavar="SLUG", help="Limit the key to it; repeat it for several."
         )
+        parser.add_argument(
+            "--source",
+            type=int,
+            metavar="NUMBER",
+            help="Let it do nothing but send documents to this source of kind Push.",
+        )
         parser.add_argument("--days", type=int, default=0, help="Days until it expires. 0, the default: it does not.")
         parser.add_argument("--rate", default="", help="Most requests, such as 60/min.")
         parser.add_argument("--list-sources", action="store_true", help="End answers at /v1 with a list of sources.")
@@ -49,6 +56,7 @@ class Command(PreparedCommand):
             options["name"],
             [Scope(scope) for scope in options["scope"] or (Scope.SEARCH, Scope.ASK)],
             collections=self._find_collections(options["collection"]),
+            source=self._find_source(options["source"]),
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] > 0 else None,
             rate=options["rate"],
             lists_sources=options["list_sources"],
@@ -69,3 +77,11 @@ class Command(PreparedCommand):
         if missing := set(slugs) - {collection.slug for collection in collections}:
             raise CommandError(f"There is no collection named {', '.join(sorted(missing))}.")
         return collections
+
+    def _find_source(self, number: int | None) -> Source | None:
+        if number is None:
+            return None
+        source = Source.objects.filter(pk=number, kind=PUSH).first()
+        if source is None:
+            raise CommandError(f"There is no source {number} of the kind Push.")
+        return source

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Source, SourceRun
+from retrieval.models.source import PUSH
 from retrieval.sources.sync_runs import RunRefused, finish_in_process, request_run
 
 Counted = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -34,6 +35,7 @@ class SyncResult(TypedDict):
     removed: NotRequired[int]
     failed: NotRequired[int]
     kept_back: NotRequired[int]
+    kept: NotRequired[int]
     seconds: NotRequired[float]
     error: str
     details: RunDetails
@@ -74,12 +76,14 @@ class Command(PreparedCommand):
             self.stderr.write(
                 f"{source}: {result['kept_back']} documents are gone, and wait for consent to be removed."
             )
+        if result.get("kept"):
+            self.stdout.write(f"{source}: {result['kept']} documents are no longer in the source, and are kept.")
 
 
 def _choose(names: list[str]) -> list[Source]:
     sources = Source.objects.select_related("collection").order_by("pk")
     if not names:
-        return list(sources.filter(is_paused=False))
+        return list(sources.filter(is_paused=False).exclude(kind=PUSH))
     chosen: list[Source] = []
     for name in names:
         found = list(sources.filter(Q(name=name) | Q(pk=int(name)) if name.isdecimal() else Q(name=name)))
@@ -104,6 +108,7 @@ def _run(source: Source, *, is_preview: bool) -> SyncResult:
         "removed": run.removed,
         "failed": run.failed,
         "kept_back": run.kept_back,
+        "kept": run.kept,
         "seconds": round(run.seconds, 2),
         "error": run.error,
         "details": run.details,

@@ -7,10 +7,11 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation
-from retrieval.models import Document
+from retrieval.models import Document, PushedItem, Source
 from tests.support.addresses import addresses
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +19,15 @@ pytestmark = pytest.mark.django_db
 # "asker" asked the question; the two staff accounts did not.
 CALLERS = ["anonymous", "other", "staff without", "staff with", "superuser", "asker"]
 ALL_PERMISSIONS = [
-    *("view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer")
+    *(
+        "view_document",
+        "add_document",
+        "change_document",
+        "delete_document",
+        "add_collection",
+        "view_answer",
+        "change_answer",
+    )
 ]
 
 
@@ -38,6 +47,13 @@ EXPECTED = {
     ("retrieval_api:document-list", "POST"): [401, 403, 403, 202, 202, 403],
     ("retrieval_api:document-detail", "GET"): [401, 403, 403, 200, 200, 403],
     ("retrieval_api:document-detail", "DELETE"): [401, 403, 403, 204, 204, 403],
+    ("retrieval_api:pushed_document", "GET"): [401, 403, 403, 200, 200, 403],
+    ("retrieval_api:pushed_document", "PUT"): [401, 403, 403, 202, 202, 403],
+    ("retrieval_api:pushed_document", "DELETE"): [401, 403, 403, 204, 204, 403],
+    ("retrieval_api:push_batch", "GET"): [401, 403, 403, 404, 404, 403],
+    ("retrieval_api:push_batch", "PUT"): [401, 403, 403, 202, 202, 403],
+    ("retrieval_api:push_batch", "DELETE"): [401, 403, 403, 204, 204, 403],
+    ("retrieval_api:push_batch", "POST"): [401, 403, 403, 200, 200, 403],
     ("chat_api:ask", "POST"): same(400),
     ("chat_api:answer", "GET"): [404, 404, 404, 200, 200, 200],
     ("chat_api:answer_stream", "GET"): [404, 404, 404, 200, 200, 200],
@@ -53,7 +69,12 @@ EXPECTED = {
     # Whatever the method.
     ("openai_api:not_offered", "GET"): same(404),
 }
-BODIES = {"chat_api:feedback": {"helpful": True}}
+BODIES = {
+    ("chat_api:feedback", "POST"): {"helpful": True},
+    ("retrieval_api:pushed_document", "PUT"): {"text": "Other words."},
+    ("retrieval_api:push_batch", "PUT"): {"text": "Words."},
+    ("retrieval_api:push_batch", "POST"): {"items": [{"external_id": "b", "text": "Words."}]},
+}
 
 
 def test_every_address_and_method_has_its_row():
@@ -92,8 +113,14 @@ def test_who_may_call_it(name, method, people, collection):
             conversation=conversation, question="Why?", text="So.", status=Answer.Status.COMPLETED
         )
         document = Document.objects.create(collection=collection, source=f"{uuid.uuid4()}.md")
+        source = Source.objects.create(collection=collection, name=str(uuid.uuid4()), kind="push")
+        pushed = Document.objects.create(collection=collection, source=f"{source}/a.md", origin=source)
+        sent_at = {"result": "added", "sent_at": timezone.now()}
+        PushedItem.objects.create(source=source, external_id="a", name=pushed.source, **sent_at)
         arguments = {
             "retrieval_api:document-detail": [document.pk],
+            "retrieval_api:pushed_document": [source.pk, "a"],
+            "retrieval_api:push_batch": [source.pk],
             "openai_api:model": ["ragsite"],
             "openai_api:not_offered": ["elsewhere"],
             "chat_api:conversation-detail": [conversation.pk],
@@ -108,7 +135,7 @@ def test_who_may_call_it(name, method, people, collection):
             body = {"file": SimpleUploadedFile("a.md", b"# A\n\nWords."), "collection": collection.slug}
             response = client.post(address, body, format="multipart")
         else:
-            sent = BODIES.get(name, {}) if method != "GET" else None
+            sent = BODIES.get((name, method), {}) if method != "GET" else None
             response = (
                 client.generic(method, address)
                 if sent is None

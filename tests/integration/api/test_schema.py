@@ -6,9 +6,11 @@ from functools import cache
 
 import jsonschema
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation, Feedback
+from retrieval.models import Source
 
 pytestmark = pytest.mark.django_db
 
@@ -191,3 +193,32 @@ def test_both_names_of_the_last_event_are_looked_at(staff_api, schema, answer):
     response = staff_api.get(url, headers={"Last-Event-ID": "the last"})
     assert (response.status_code, list(response.json())) == (400, ["Last-Event-ID"])
     assert_told(schema, "/api/v1/answers/{answer_id}/stream/", response)
+
+
+def test_pushes_are_as_the_schema_says(staff, staff_api, schema, collection):
+    source = Source.objects.create(collection=collection, name="Wiki", kind="push")
+    base = "/api/v1/documents/by-source/{source_id}"
+    assert set(schema["paths"][f"{base}/batch"]) == {"post"}
+    assert [each["name"] for each in schema["paths"][f"{base}/batch"]["post"]["parameters"]] == ["source_id"]
+    one, batch = f"{base}/{{external_id}}", f"{base}/batch"
+    at, page = base.format(source_id=source.pk), {"text": "The pump.", "changed_at": "2026-01-02T00:00:00Z"}
+    file = {"file": SimpleUploadedFile("a.md", b"# A")}
+    items = [{"external_id": "b", "text": "B."}, {"external_id": "c"}, {"external_id": "b", "action": "delete"}]
+    for method, path, address, body, status in (
+        ("put", one, "a/b", page, 202),
+        ("put", one, "a/b", page, 200),
+        ("get", one, "a/b", None, 200),
+        ("put", one, "a/b", {**page, "changed_at": "2026-01-01T00:00:00Z"}, 409),
+        ("put", one, "a/b", {"text": ""}, 400),
+        ("put", one, "a/b", {"text": "x", "readers": {"groups": 7}}, 400),
+        ("put", one, "sheet", file, 202),
+        ("get", one, "missing", None, 404),
+        ("delete", one, "a/b?changed_at=2026-01-01T00:00:00Z", None, 409),
+        ("delete", one, "a/b?changed_at=yesterday", None, 400),
+        ("post", batch, "batch", {"items": items}, 200),
+        ("post", batch, "batch", {"items": []}, 400),
+    ):
+        kind = {} if body is None else {"data": body, "format": "multipart" if "file" in body else "json"}
+        response = getattr(staff_api, method)(f"{at}/{address}", **kind)
+        assert response.status_code == status, (address, response.json())
+        assert_told(schema, path, response)

@@ -8,6 +8,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.urls import reverse
 from django.utils import timezone
 
 from retrieval.documents.drafts import lifecycle
@@ -153,6 +154,43 @@ def test_a_collection_with_a_draft_is_left_alone(source, collection):
     draft.refresh_from_db()
     lifecycle.discard(draft)
     assert run_once(source).status == "done"
+
+
+def test_a_source_that_keeps_documents_removes_none_and_counts_them(shelf, source, admin_client):
+    run_once(source)
+    for name in "abc":
+        shelf.delete(name)
+    held = run_once(source)
+    assert (held.kept_back, held.kept, len(names())) == (3, 0, 10)
+
+    source.keeps_missing = True
+    source.save()
+    preview = run_once(source, is_preview=True)
+    assert (preview.kept, preview.kept_back, preview.removed) == (3, 0, 0)
+    # Consent that was given before the switch does not count.
+    for run in (run_once(source, may_remove=True), run_once(source)):
+        assert (run.status, run.kept, run.kept_back, run.removed, len(names())) == ("done", 3, 0, 0, 10)
+        assert run.details["kept"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
+    assert standing_of(source).state == SourceState.IN_SYNC
+    page = admin_client.get(reverse("admin:retrieval_source_change", args=[source.pk])).content.decode()
+    assert "3 documents are no longer in the source. They are kept" in page
+    assert "Kept, although no longer in the source: 3" in page
+    assert "Remove them" not in page
+
+    # What comes back is the same document.
+    shelf.put("a", "The pump a weighs 32 kilograms.")
+    run = run_once(source)
+    assert (numbers(run), run.kept) == ((0, 1, 7, 0, 0), 2)
+    for name in "defghij":
+        shelf.delete(name)
+    run = run_once(source)
+    assert (run.kept, len(names())) == (9, 10)
+
+    # Without the switch, the brake is back.
+    source.keeps_missing = False
+    source.save()
+    run = run_once(source)
+    assert (run.kept, run.kept_back, run.removed, len(names())) == (0, 9, 0, 10)
 
 
 @pytest.mark.parametrize("with_documents", [False, True])

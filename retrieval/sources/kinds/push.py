@@ -1,0 +1,25 @@
+"""Documents that programs send over the API; ``retrieval.sources.pushing`` takes them."""
+
+from __future__ import annotations
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models.source import PUSH
+from retrieval.sources.protocol import Connector
+
+
+class PushOptions(forms.Form):
+    """The form of a kind without settings."""
+
+
+class PushConnector(Connector):
+    name = PUSH
+    label = _("Push")
+    description = _("Your own programs send documents over the API, and delete them. It has no schedule.")
+    form = PushOptions
+
+    interval_minutes = 0
+    is_read = False
+    has_address = False
+    lists_everything = False

@@ -1,0 +1,266 @@
+"""Take documents that programs send to a source of the kind Push.
+
+An item's row, its document and the document's job change in one transaction. A second request for the same source waits
+for the first one's row of the source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from core import disk
+from core.exceptions import RagsiteError
+from core.key_limits import get_limits
+from core.user_types import AnyUser
+from retrieval.documents import formats
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
+from retrieval.documents.submission import check_size, read_upload, requeue, submit
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Document, PushedItem, Source
+
+if TYPE_CHECKING:
+    from django.core.files.uploadedfile import UploadedFile
+
+Result = PushedItem.Result
+LONGEST_ID = 500
+EXTENSIONS = {"text/markdown": ".md", "text/html": ".html", "text/plain": ".txt"}
+_LONGEST_EXTENSION = 12
+
+
+class PushOutdated(RagsiteError):
+    """The site has a later state of the item. For the caller; becomes a 409."""
+
+
+class PushBusy(RagsiteError):
+    """The collection's documents may not be changed now. For the caller; becomes a 409."""
+
+
+class PushForbidden(RagsiteError):
+    """The account may not replace documents. For the caller; becomes a 403."""
+
+
+class SourceGone(RagsiteError):
+    """The source was deleted meanwhile. For the caller; becomes a 404."""
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A document as a program sent it. What is None was left out, and stays as it is.
+
+    ``extension`` gives the format. ``readers`` are names of groups; ``is_for_everybody`` removes earlier ones.
+    """
+
+    external_id: str
+    data: bytes
+    extension: str
+    title: str = ""
+    url: str = ""
+    changed_at: datetime | None = None
+    metadata: dict[str, object] | None = None
+    readers: tuple[str, ...] | None = None
+    is_for_everybody: bool = False
+
+
+def read_text(text: str, content_type: str) -> tuple[bytes, str]:
+    """Return the file of a text, and its extension. A page in HTML is UTF-8, whatever it declares."""
+    data = text.encode()
+    if content_type == "text/html":
+        if not formats.is_html(formats.Content(data, "page.html")):
+            data = b"<!doctype html><html><body>%s</body></html>" % data
+        data = b"\xef\xbb\xbf" + data
+    return data, EXTENSIONS[content_type]
+
+
+def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
+    """Return the bytes and the extension of a file. Raises: DocumentRejected."""
+    name = upload.name or "file"
+    return read_upload(upload, name), PurePosixPath(name).suffix[:_LONGEST_EXTENSION]
+
+
+def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
+    """Store the item's document, and queue it unless nothing changed; return the item with its document.
+
+    Raises: DocumentRejected, PushOutdated, PushBusy, PushForbidden, SourceGone, DiskFull.
+    """
+    check_size(push.external_id, len(push.data))
+    content_hash = hashlib.sha256(push.data).hexdigest()
+    with disk.guard_writes(), _lock(source) as source_metadata:
+        item = source.pushed_items.filter(external_id=push.external_id).first()
+        item = item or PushedItem(source=source, external_id=push.external_id)
+        _check_time(item, push.changed_at)
+        document = source.own_documents.filter(source=item.name).first() if item.name else None
+        has_other_format = document is not None and not item.name.lower().endswith(push.extension.lower())
+        had = item.content_hash, item.title, item.url, item.metadata, item.readers
+        _describe(item, push, content_hash)
+        has_changed = had != (item.content_hash, item.title, item.url, item.metadata, item.readers) or has_other_format
+        if document is not None and not has_changed:
+            _check_may_see(document, user)
+            item.document = document
+            return _record(item, Result.UNCHANGED, user, push.changed_at)
+        if document is None or has_other_format:
+            item.name = _choose_name(source, push, document)
+        if document is not None:
+            if not user.has_perm("retrieval.change_document"):
+                raise PushForbidden(
+                    f"{push.external_id[:100]} is there already, and your account may not change documents."
+                )
+            # The document keeps its number when its format, and with it its name, changes.
+            Document.objects.filter(pk=document.pk).update(source=item.name)
+        is_described = document is None or had[3:] != (item.metadata, item.readers)
+        metadata = combine_metadata(item, source_metadata) if is_described else None
+        submission = submit(
+            source.collection,
+            item.name,
+            push.data,
+            title=push.title if document else item.title,
+            url=push.url if document else item.url,
+            metadata=metadata,
+            origin=source,
+        )
+        item.document = submission.document
+        if not submission.changed:
+            _redescribe(submission.document, push, metadata)
+        return _record(item, Result.ADDED if document is None else Result.CHANGED, user, push.changed_at)
+
+
+def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None) -> PushedItem | None:
+    """Delete the item's document; return the item, None if there was never one.
+
+    A deletion with a time is kept, so that an earlier state that arrives later is refused.
+    Raises: PushOutdated, PushBusy, SourceGone.
+    """
+    with _lock(source):
+        item = source.pushed_items.filter(external_id=external_id).first()
+        if item is None and changed_at is None:
+            return None
+        item = item or PushedItem(source=source, external_id=external_id)
+        _check_time(item, changed_at)
+        for document in source.own_documents.filter(source=item.name) if item.name else ():
+            document.delete()
+        item.name = item.content_hash = item.title = item.url = ""
+        item.metadata, item.readers = {}, None
+        return _record(item, Result.DELETED, user, changed_at)
+
+
+@contextmanager
+def _lock(source: Source) -> Iterator[dict[str, object]]:
+    """Run a transaction that alone changes the source's documents; yield the source's metadata."""
+    try:
+        with transaction.atomic():
+            rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
+            metadata = rows.values_list("metadata", flat=True).first()
+            if metadata is None:
+                raise SourceGone("This does not exist, or is not yours.")
+            with lock_for_change(source.collection_id):
+                yield metadata
+    except DocumentRejected as error:
+        if reason := reason_not_to_bring(source.collection):
+            raise PushBusy(reason) from error
+        raise
+
+
+def _check_time(item: PushedItem, changed_at: datetime | None) -> None:
+    if changed_at is not None and item.changed_at is not None and changed_at < item.changed_at:
+        raise PushOutdated(
+            f"{item.external_id[:100]} was changed at {item.changed_at.isoformat()}, which is later than what you sent."
+        )
+
+
+def _describe(item: PushedItem, push: Push, content_hash: str) -> None:
+    item.content_hash = content_hash
+    item.title = push.title or item.title
+    item.url = push.url or item.url
+    item.metadata = push.metadata if push.metadata is not None else item.metadata
+    if push.is_for_everybody:
+        item.readers = None
+    elif push.readers is not None:
+        item.readers = sorted(set(push.readers))
+
+
+def _check_may_see(document: Document, user: AnyUser) -> None:
+    # The response describes the document.
+    if not Document.objects.readable_by(user).filter(pk=document.pk).exists():
+        raise PushForbidden("Your account may not see this document.")
+
+
+def _record(item: PushedItem, result: str, user: AnyUser, changed_at: datetime | None) -> PushedItem:
+    limits = get_limits(user)
+    item.result, item.sent_at, item.sent_by_id = result, timezone.now(), user.pk
+    item.key = limits.key if limits is not None else ""
+    item.changed_at = changed_at or item.changed_at
+    item.save()
+    return item
+
+
+def _choose_name(source: Source, push: Push, document: Document | None) -> str:
+    """Return a name for the item's document, below the source's name, that no other item of the source has."""
+    signs = (" " if unicodedata.category(sign).startswith("C") else sign for sign in push.external_id)
+    name = "".join(signs).strip(" /") or "document"
+    if not name.lower().endswith(push.extension.lower()):
+        name += push.extension
+    name = f"{source.name}/{name}"
+    namesake = Document.objects.filter(collection=source.collection_id, source=name, origin=source).first()
+    if namesake is not None and namesake != document:
+        path, mark = PurePosixPath(name), hashlib.sha256(push.external_id.encode()).hexdigest()[:8]
+        name = str(path.with_name(f"{path.stem}-{mark}{path.suffix}"))
+    return name
+
+
+def _redescribe(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
+    """Store what was sent beside content that the document has already, and read it again."""
+    document.title, document.url = push.title or document.title, push.url or document.url
+    document.metadata = document.metadata if metadata is None else metadata
+    requeue(document)
+    document.share_metadata()
+
+
+# Readers of a document ---------------------------------------------------------------------------------------------
+
+
+def combine_metadata(item: PushedItem, of_source: dict[str, object]) -> dict[str, object]:
+    """Return the metadata of an item's document.
+
+    The source's own win. Groups are those that the item's metadata, its readers and the source name alike: none of them
+    admits anyone whom another leaves out.
+    """
+    key = settings.DOCUMENT_GROUPS_KEY
+    admitted = [_names_in(metadata[key]) for metadata in (item.metadata, of_source) if key in metadata]
+    if item.readers is not None:
+        admitted.append(set(item.readers))
+    combined = {**item.metadata, **of_source}
+    return {**combined, key: sorted(set.intersection(*admitted))} if admitted else combined
+
+
+def _names_in(value: object) -> set[str]:
+    names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return {name for name in names if isinstance(name, str)}
+
+
+def share_source_metadata(source: Source, before: dict[str, object]) -> None:
+    """Combine the source's changed metadata with those of the items that have some of the same names.
+
+    The caller has given the source's metadata to all documents.
+    """
+    names = {*before, *source.metadata}
+    has_some = Q(metadata__has_any_keys=list(names))
+    if settings.DOCUMENT_GROUPS_KEY in names:
+        has_some |= Q(readers__isnull=False)
+    for item in source.pushed_items.filter(has_some).exclude(name=""):
+        for document in source.own_documents.filter(source=item.name):
+            own = {name: value for name, value in document.metadata.items() if name not in names}
+            combined = combine_metadata(item, source.metadata)
+            document.metadata = own | {name: value for name, value in combined.items() if name in names}
+            document.save(update_fields=["metadata", "updated_at"])
+            document.share_metadata()
