@@ -12,6 +12,7 @@ from retrieval.models.collection import Collection, CollectionGrant, CollectionS
 from retrieval.models.document import Document, DocumentText, RecognisedPage
 from retrieval.models.draft import Draft
 from retrieval.models.profile import Publication, SearchProfile, SearchProfileVersion
+from retrieval.models.registered_connector import RegisteredConnector
 from retrieval.models.request_count import RequestCount
 from retrieval.models.source import Source, SourceItem, SourceRun
 from retrieval.models.webhook import Webhook, WebhookDelivery
@@ -32,6 +33,7 @@ __all__ = [
     "MarkedFilter",
     "Publication",
     "RecognisedPage",
+    "RegisteredConnector",
     "RequestCount",
     "SearchProfile",
     "SearchProfileVersion",

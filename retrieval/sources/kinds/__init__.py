@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.sources.kinds import feed, file_servers, local_files, mailbox, website, wikis
+from retrieval.sources.kinds import connectors, feed, file_servers, local_files, mailbox, website, wikis
 from retrieval.sources.protocol import Connector
 
 KINDS: dict[str, type[Connector]] = {
@@ -17,5 +17,6 @@ KINDS: dict[str, type[Connector]] = {
         feed.FeedConnector,
         wikis.ConfluenceConnector,
         wikis.MediaWikiConnector,
+        connectors.ConnectorSource,
     )
 }
