@@ -222,12 +222,15 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        is_unfinished = obj.kind == ConnectorSource.name and not obj.options.get("stream")
+        # What a stream that was just chosen brings is looked at first.
+        is_unfinished = obj.kind == ConnectorSource.name and (
+            not obj.options.get("stream") or "stream" in form.changed_data
+        )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         save_source(obj)
         warn_of_removed_secret(request, obj)
         if is_unfinished:
-            # The preview tries the settings, and finds the streams.
+            # The preview tries the settings, finds the streams, and shows documents of the chosen one.
             with suppress(sync_runs.RunRefused):
                 sync_runs.ask_for(obj, is_preview=True)
 

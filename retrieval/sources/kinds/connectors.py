@@ -7,15 +7,16 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.utils.html import escape, strip_tags
 from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from core.user_types import AnyUser
 from core.users import is_superuser
@@ -90,7 +91,7 @@ def _mapping_fields(found: Mapping[str, Any], stream: str) -> dict[str, forms.Fi
     names = [each["name"] for each in found["streams"]]
     known = ", ".join(_find_stream(found, stream).get("fields") or [])
     said = _t("Fields of its records: %s.") % known[:3000] if known else ""
-    usual = _t("Empty: the usual fields are filled in, and can be changed afterwards.")
+    usual = _t("Choose one and save: the usual fields are filled in below, and can be changed afterwards.")
     return {
         "stream": forms.ChoiceField(
             label=_("Stream"),
@@ -184,7 +185,7 @@ class ConnectorSource(Connector):
         if missing:
             labels = [str(fields[name].label) if name in fields else name for name in missing]
             raise SourceRefused(_t("Settings are missing: %s.") % ", ".join(labels))
-        self._caller = ConnectorCalls(chosen, config, secrets)
+        self._calls = ConnectorCalls(chosen, config, secrets)
         self._places: dict[str, _Place] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
 
@@ -193,20 +194,23 @@ class ConnectorSource(Connector):
 
     @property
     def notes(self) -> list[str]:
-        return self._caller.notes
+        return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
         """Read all records, keep their documents in a file, and yield them: a reading that breaks off yields none."""
         if self.is_preview:
-            self._caller.check()
-            streams = self._caller.discover()
+            self._calls.check()
+            streams = self._calls.discover()
             Source.objects.filter(pk=self.number).update(found={"streams": streams})
         else:
             streams = Source.objects.values_list("found", flat=True).get(pk=self.number).get("streams") or []
         name = self.options.get("stream")
         if not name:
             if self.is_preview:
-                self._caller.notes.insert(0, _t("The settings work. %d streams: choose one below.") % len(streams))
+                found = ngettext(
+                    "The settings work. There is %d stream.", "The settings work. There are %d streams.", len(streams)
+                )
+                self._calls.notes.insert(0, f"{found % len(streams)} {_t('Choose one below, and save.')}")
                 self.lists_everything = False
                 return
             raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))
@@ -215,7 +219,7 @@ class ConnectorSource(Connector):
             raise SourceRefused(_t("The connector has no stream %s.") % name)
         if not self.options.get("key_fields") or not self.options.get("text_fields"):
             raise SourceRefused(_t("Name the fields of the identifier and of the text first."))
-        for number, record in enumerate(self._caller.read(stream), 1):
+        for number, record in enumerate(self._calls.read(stream), 1):
             self._keep(str(name), number, record)
         for place in self._places.values():
             yield place.item
@@ -254,8 +258,9 @@ class ConnectorSource(Connector):
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True)
         self._places[key] = _Place(item, start, len(line))
         if self.is_preview and len(self.samples) < SAMPLES:
-            sample = {**kept, "name": name, "body": str(kept["body"])[:_SAMPLE_CHARACTERS], "key": key}
-            self.samples.append(sample)
+            body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
+            shown = strip_tags(body) if kept["format"] == "html" else body
+            self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key})
 
     def _read_metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the metadata of a record; None marks a name whose field is empty."""
