@@ -57,7 +57,10 @@ def main():
         return
     json.loads(Path(files["--catalog"]).read_text())
     if not Path(config["folder"]).is_dir():
-        fail("The server does not answer", "system_error")
+        error = {"message": "The server does not answer", "failure_type": "transient_error"}
+        say("TRACE", trace={"type": "ERROR", "error": error})
+        # The development kit ends with such a summary.
+        fail("A stream did not sync", "config_error")
     for number, path in enumerate(sorted(Path(config["folder"]).glob("*.json"))):
         if number == 2:
             misbehave(mood, token)

@@ -53,6 +53,7 @@ _NEW_SECONDS = 60.0
 MOST_NOTES = 50
 _LONGEST_NOTE = 500
 _SHORTEST_SECRET = 4
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,8 @@ class ConnectorProcess:
         said = self._clean(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
         self._note("ERROR", said)
         kind = SourceRefused if error.get("failure_type") == "config_error" else SourceUnavailable
-        if self._failure is None or kind is SourceRefused:
+        # The first one is the cause; the development kit ends with a summary, always as an error of the settings.
+        if self._failure is None:
             self._failure = kind(_t("The connector says: %s") % said)
 
     def _note(self, level: str, text: str) -> None:
@@ -245,6 +247,10 @@ class ConnectorProcess:
 
     def _clean(self, text: str | bytes, longest: int = _LONGEST_NOTE) -> str:
         said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+        if _TRACEBACK in said:
+            # The lines of a traceback that are not indented name the errors.
+            kept = (line for line in said.splitlines() if line[:1].strip() and not line.startswith(_TRACEBACK))
+            said = "\n".join(kept)
         for secret in self._secrets:
             said = said.replace(secret, "•••")
         return " ".join("".join(each if each.isprintable() else " " for each in said).split())[:longest]

@@ -61,7 +61,7 @@ class ConnectorOptions(forms.Form):
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
-        if cleaned.get("stream") and not cleaned.get("key_fields"):
+        if cleaned.get("stream") and not (cleaned.get("key_fields") and cleaned.get("text_fields")):
             cleaned.update(_propose(_find_stream(self.found, cleaned["stream"]), cleaned))
         return cleaned
 
