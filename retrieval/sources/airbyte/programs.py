@@ -55,6 +55,8 @@ def read_manifest_spec(manifest: str) -> dict[str, Any]:
         raise SourceRefused(_t("This is not YAML: %s") % str(error)[:300]) from error
     if not isinstance(content, dict) or not isinstance(content.get("streams"), list):
         raise SourceRefused(_t("This is not a manifest: it has no list of streams."))
+    if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
+        raise SourceRefused(_t("This manifest needs code of its own (class_name): register its package instead."))
     spec = _follow(content, content.get("spec"))
     schema = _follow(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
     return schema if isinstance(schema, dict) else {}

@@ -210,7 +210,8 @@ class ConnectorSource(Connector):
                 found = ngettext(
                     "The settings work. There is %d stream.", "The settings work. There are %d streams.", len(streams)
                 )
-                self._calls.notes.insert(0, f"{found % len(streams)} {_t('Choose one below, and save.')}")
+                choose = _t("Choose one below, and save.")
+                self._calls.notes.insert(0, " ".join([found % len(streams), choose]))
                 self.lists_everything = False
                 return
             raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))

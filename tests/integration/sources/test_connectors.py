@@ -212,7 +212,13 @@ def test_curators_use_only_what_is_meant_for_them_and_register_nothing(
 def test_a_superuser_registers_a_manifest(admin_client):
     add = "/admin/retrieval/registeredconnector/add/"
     fields = {"name": "service", "kind": "manifest"}
-    for wrong, said in (("a: [", "This is not YAML"), ("a: 1", "no list of streams"), ("", "no list of streams")):
+    custom = f"{MANIFEST}own: {{class_name: x}}\nmore:\n  - class_name: source.Own\n"
+    for wrong, said in (
+        ("a: [", "This is not YAML"),
+        ("a: 1", "no list of streams"),
+        ("", "no list of streams"),
+        (custom, "needs code of its own"),
+    ):
         assert said in admin_client.post(add, {**fields, "manifest": wrong}).content.decode()
     assert "required" in admin_client.post(add, {"name": "p", "kind": "package"}).content.decode()
     admin_client.post(add, {**fields, "manifest": MANIFEST})
