@@ -52,7 +52,7 @@ class ConnectorForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in th
 @admin.register(RegisteredConnector)
 class ConnectorAdmin(SuperuserAdmin):
     form = ConnectorForm
-    list_display = ("name", "kind", "requirement", "is_for_curators", "shown_state")
+    list_display = ("name", "kind", "shown_package", "is_for_curators", "shown_state")
     readonly_fields = ("shown_state", "registered_by", "installed_at")
     fields = (
         *("name", "kind", "manifest", "manifest_file", "package", "version", "is_for_curators"),
@@ -62,6 +62,10 @@ class ConnectorAdmin(SuperuserAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: RegisteredConnector | None = None) -> tuple[str, ...]:
         # The folder of its environment, and its sources, have the name.
         return ("name", *self.readonly_fields) if obj is not None else self.readonly_fields
+
+    @admin.display(description=_("package"))
+    def shown_package(self, connector: RegisteredConnector) -> str:
+        return connector.requirement
 
     @admin.display(description=_("status"))
     def shown_state(self, connector: RegisteredConnector) -> SafeString:

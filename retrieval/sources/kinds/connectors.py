@@ -33,9 +33,9 @@ _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
 # Names of fields that are proposed, the first that the stream has.
 _USUAL = {
-    "title_fields": ("title", "name", "subject", "summary", "key"),
-    "text_fields": ("body", "content", "text", "description", "html", "body_text", "fields.description"),
-    "url_field": ("url", "html_url", "web_url", "permalink", "link", "href"),
+    "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
+    "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
+    "url_field": ("html_url", "web_url", "permalink", "url", "link", "href"),
     "changed_field": ("updated_at", "last_edited_time", "modified", "updated", "modified_at", "date", "created_at"),
 }
 
