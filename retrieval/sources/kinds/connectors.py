@@ -269,7 +269,11 @@ class ConnectorSource(Connector):
         fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
         if self.options.get("changed_field"):
             fields["changed"] = self.options["changed_field"]
-        return {name: _read_fact(record, path) for name, path in fields.items() if name}
+        facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
+        if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
+            # A record whose groups are not named is open to nobody, instead of everybody.
+            facts[settings.DOCUMENT_GROUPS_KEY] = []
+        return facts
 
     def _as_file(self, kept: Mapping[str, str]) -> bytes:
         title, body = kept["title"], kept["body"]

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
@@ -114,6 +115,19 @@ def test_records_become_documents_with_address_and_metadata(collection, source, 
     document.refresh_from_db()
     assert document.url == "https://wiki.example/b"
     assert document.metadata == {"groups": ["board"], "changed": "2026-11-01", "own": 1}
+
+
+def test_a_record_that_should_name_its_groups_and_does_not_is_open_to_nobody(source, remote):
+    source.options["metadata_fields"] = ["groups=team"]
+    source.save()
+    remote.put("a", "The pump a.", team="care")
+    run_once(source)
+    groups = dict(Document.objects.values_list("source", "metadata__groups"))
+    assert (groups["Shelf/page-a.md"], groups["Shelf/page-b.md"]) == ("care", [])
+    reader = User.objects.create_user("reader")
+    assert not Document.objects.readable_by(reader).exists()
+    reader.groups.add(Group.objects.create(name="care"))
+    assert Document.objects.readable_by(reader).values_list("source", flat=True).get() == "Shelf/page-a.md"
 
 
 def test_a_record_without_text_is_no_document_and_one_without_identifier_stops_the_run(source, remote):
