@@ -18,7 +18,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test suite fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams soak fuzz-api audit sbom clean
+.PHONY: help setup run test suite test-connectors fetch-model test-model test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ fetch-model: $(VENV)/.dev $(VENV)/.local-model
 
 test-model: fetch-model  ## end-to-end tests on a real language model of 470 MB, fetched once (MODEL_CACHE=folder)
 	TEST_MODEL_CACHE="$(MODEL_CACHE)" $(BIN)/python -m pytest tests/model
+
+test-connectors: $(VENV)/.dev  ## sources by connectors of others, which are installed from the package index (700 MB)
+	TEST_CONNECTORS=1 $(BIN)/python -m pytest tests/integration/sources/test_real_connectors.py
 
 unit: $(VENV)/.dev  ## the tests that need no database, in two minutes
 	$(BIN)/python -m pytest tests/unit -q

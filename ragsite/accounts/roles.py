@@ -10,8 +10,8 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# Only superusers see API keys and webhooks, whose deliveries contain questions about any collection.
-_OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery")
+# Only superusers see API keys, connectors, and webhooks, whose deliveries contain questions about any collection.
+_OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
 # Permissions by role and model. Rights in collections decide which rows a role sees.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {

@@ -56,6 +56,12 @@ WATCHED = (
     Watched("retrieval.Document", "document", "collection_id content_hash", names="source title url language metadata"),
     Watched("chat.QuestionBudget", "budget", "questions_a_day tokens_a_day cost_a_day user_id group_id"),
     Watched("retrieval.Source", "source", "collection_id kind interval_minutes is_paused", names="name options secret"),
+    Watched(
+        "retrieval.RegisteredConnector",
+        "connector",
+        "name kind package version is_for_curators",
+        names="manifest",
+    ),
     Watched("retrieval.Webhook", "webhook", "is_active events", names="address secret"),
     Watched("chat.CollectionInstructions", "instructions", "collection_id number is_active", names="text"),
     Watched(

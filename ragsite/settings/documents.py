@@ -52,3 +52,5 @@ SLOW_DOCUMENTS_AT_ONCE = 1
 SOURCE_FOLDERS = [Path(folder) for folder in env.names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.names("SOURCE_PRIVATE_HOSTS")
 SOURCE_TIMEOUT_SECONDS = 20.0
+# Connectors of others are code that reaches the network itself, past the guard of the addresses above.
+SOURCE_CONNECTORS = env.flag("SOURCE_CONNECTORS", False)

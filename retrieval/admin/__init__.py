@@ -1,6 +1,7 @@
 # Imported admin modules register themselves.
 from retrieval.admin import (  # noqa: F401
     collection_admin,
+    connector_admin,
     document_admin,
     draft_admin,
     passage_admin,

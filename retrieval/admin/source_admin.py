@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -31,8 +33,9 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
+from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
-from retrieval.sources.protocol import Connector
+from retrieval.sources.protocol import Connector, Obstacle
 from retrieval.sources.states import Standing, explain_wait, standing_of, standings_of
 
 
@@ -40,6 +43,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     """The base form; ``form_of`` adds the settings of a kind."""
 
     kind: type[Connector]
+    own_form: type[forms.Form]
     user: AnyUser
 
     class Meta:
@@ -82,8 +86,8 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             self.instance.kind = self.kind.name
             if not self.kind.is_read:
                 self.instance.interval_minutes = 0
-            options = {name: self.cleaned_data[name] for name in self.kind.form.base_fields}
-            store_options(self.instance, self.kind, options)
+            options = {name: self.cleaned_data[name] for name in self.own_form.base_fields}
+            store_options(self.instance, self.own_form, options)
 
 
 _OF_RUNS = ("interval_minutes", "keeps_missing")
@@ -93,14 +97,24 @@ def _general_fields(kind: type[Connector]) -> list[str]:
     return [name for name in SourceForm.Meta.fields if kind.is_read or name not in _OF_RUNS]
 
 
-def form_of(kind: type[Connector], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
-    """Return the form of a source of this kind.
+def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
+    """Return the form of a source of this kind; ``own_form`` has the settings of the kind.
 
     The collection of a saved source cannot change: its documents are there.
     """
     fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
-    return type("SourceFormOfItsKind", (kind.form, SourceForm), {"kind": kind, "user": user, "Meta": meta})
+    own = {"kind": kind, "own_form": own_form, "user": user, "Meta": meta}
+    return type("SourceFormOfItsKind", (own_form, SourceForm), own)
+
+
+def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
+    """Return an entry of the list of kinds for each connector; or one that says why there is none."""
+    kind = ConnectorSource
+    if obstacles := kind.find_obstacles():
+        return [(kind.name, kind.label, kind.description, obstacles)]
+    offered = list_usable(user)
+    return [(f"{kind.name}&connector={each.name}", each.name, kind.description, []) for each in offered]
 
 
 RUNS_SHOWN = 20
@@ -183,14 +197,19 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         kind = self._kind(request, obj)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return super().get_form(request, obj, change, **kwargs)
-        return form_of(kind, request.user, is_new=obj is None)
+        return form_of(kind, self._own_form(request, kind, obj), request.user, is_new=obj is None)
+
+    def _own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
+        if source is None:
+            return kind.form_for({"connector": request.GET.get("connector", "")}, {})
+        return kind.form_for(source.options, source.found)
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
         kind = self._kind(request, obj)
         general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        own = list(kind.form().fields)
+        own = list(self._own_form(request, kind, obj)().fields)
         return [(None, {"fields": general}), *([(kind.label, {"fields": own})] if own else [])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
@@ -205,17 +224,44 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         kind = self._kind(request, None)
+        if kind is ConnectorSource and not list_usable(request.user, request.GET.get("connector", "")):
+            kind = None
         if kind is not None:
             return super().add_view(
                 request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
             )
-        kinds = [(kind.name, kind.label, kind.description, kind.find_obstacles()) for kind in KINDS.values()]
+        kinds = [
+            (kind.name, kind.label, kind.description, kind.find_obstacles())
+            for kind in KINDS.values()
+            if kind is not ConnectorSource
+        ]
+        kinds += _offer_connectors(request.user)
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        obj.next_run_at = None
+        # What a stream that was just chosen brings is looked at first.
+        is_unfinished = obj.kind == ConnectorSource.name and (
+            not obj.options.get("stream") or "stream" in form.changed_data
+        )
+        obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         save_source(obj)
         warn_of_removed_secret(request, obj)
+        if is_unfinished:
+            # The preview tries the settings, finds the streams, and shows documents of the chosen one.
+            with suppress(sync_runs.RunRefused):
+                sync_runs.ask_for(obj, is_preview=True)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if isinstance(obj, Source) and obj.kind == ConnectorSource.name:
+            name = str(obj.options.get("connector") or "")
+            return super().has_change_permission(request, obj) and bool(list_usable(request.user, name))
+        return super().has_change_permission(request, obj)
+
+    def response_add(self, request: HttpRequest, obj: Source, post_url_continue: str | None = None) -> HttpResponse:
+        if obj.kind == ConnectorSource.name:
+            self.message_user(request, _t("The settings are being tried. Then choose a stream on this page."))
+            return redirect("admin:retrieval_source_change", obj.pk)
+        return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
         standing = standing_of(obj)

@@ -27,7 +27,8 @@ DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "securit
 class Source(SecretHolder):
     """A place from which ``retrieval.sources`` reads a collection's documents.
 
-    ``options`` depend on the kind; ``secret`` is their encrypted secret part.
+    ``options`` depend on the kind; ``secret`` is their encrypted secret part. ``found`` is what a preview learned of
+    the place, such as a connector's streams.
     """
 
     SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
@@ -37,6 +38,7 @@ class Source(SecretHolder):
     kind = models.CharField(_("kind"), max_length=20)
     options = models.JSONField(_("settings"), default=dict, blank=True)
     secret = models.TextField(blank=True, editable=False)
+    found = models.JSONField(default=dict, db_default={}, blank=True, editable=False)
     metadata = models.JSONField(
         _("metadata"),
         default=dict,
@@ -73,7 +75,10 @@ class Source(SecretHolder):
 
     @property
     def destination(self) -> object:
-        return self.kind, [origin_of(str(self.options.get(name))) for name in DESTINATION_OPTIONS]
+        # Any setting of a connector may be the address that its secrets are sent to.
+        own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
+        connector = [self.options.get("connector"), own] if self.kind == "connector" else []
+        return self.kind, [origin_of(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
 
     @property
     def is_pushed(self) -> bool:

@@ -6,9 +6,10 @@ The items' rows record the work of a run, so a worker that continues a dead work
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,7 +25,7 @@ from retrieval.documents import formats
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import SourceItem, SourceRun
+from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.options import current_metadata, is_wanted
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -82,9 +83,13 @@ def forget_old_runs(run: SourceRun) -> None:
     news = [
         run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
     ]
-    if len(last) == 2 and not any(news) and last[0].details == last[1].details:
+    if len(last) == 2 and not any(news) and _without_notes(last[0]) == _without_notes(last[1]):
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
+
+
+def _without_notes(run: SourceRun) -> dict[str, Any]:
+    return {name: value for name, value in run.details.items() if name != "notes"}
 
 
 # A larger share of a source's documents is removed only with consent.
@@ -151,11 +156,20 @@ class Comparison:
 
     def work(self, connector: Connector) -> None:
         """Synchronise the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
-        self._walk(connector, self._list(connector))
+        try:
+            self._walk(connector, self._list(connector))
+        finally:
+            self._take_notes(connector)
         self._flush()
         if connector.lists_everything:
             self._remove_gone()
         self._finish()
+
+    def _take_notes(self, connector: Connector) -> None:
+        told: dict[str, list[Any]] = {"notes": connector.notes, "samples": connector.samples}
+        if told := {name: lines for name, lines in told.items() if lines}:
+            self._tally.details |= told
+            self._run.write(details=self._tally.details)
 
     def _list(self, connector: Connector) -> deque[RemoteItem]:
         """Return all items, listed before any is read: an incomplete listing removes none."""
@@ -247,7 +261,7 @@ class Comparison:
             # The item leads elsewhere now, or the patterns exclude it.
             self._present.discard(found.key)
             return
-        content_hash = hashlib.sha256(data).hexdigest() if data is not None else ""
+        content_hash = _hash_content(data, found, fetched) if data is not None else ""
         if data is None:
             outcome = Outcome.PASSED
         elif had_document and item.content_hash == content_hash:
@@ -262,21 +276,31 @@ class Comparison:
             with transaction.atomic():
                 self._run.lock()
                 if data is not None and outcome != Outcome.UNCHANGED:
-                    submit(
+                    url = found.url if len(found.url) <= _LONGEST_NAME else ""
+                    submission = submit(
                         self._source.collection,
                         item.name,
                         data,
                         title=found.title[:500],
-                        url=found.url if len(found.url) <= _LONGEST_NAME else "",
+                        url=url,
                         metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
+                    if fetched.metadata is not None:
+                        self._describe(submission.document, url, fetched.metadata)
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
             self._items[found.key] = item
         self._key_of_name[item.name] = found.key
         self._tally.count(outcome, found.name, fetched.reason)
+
+    def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
+        """Store address and metadata of a record; the metadata of the source come before them."""
+        merged = {**document.metadata, **metadata, **current_metadata(self._source)}
+        document.metadata = {name: value for name, value in merged.items() if value is not None}
+        Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
+        document.share_metadata()
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
         """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
@@ -370,6 +394,12 @@ class Comparison:
                 document.delete()
                 self._run.write(removed=F("removed") + 1, details=self._tally.details)
             item.delete()
+
+
+def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
+    """Return a hash of the file, and of what else is stored of a record."""
+    facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
+    return hashlib.sha256(data + facts).hexdigest()
 
 
 def _read_links(item: SourceItem) -> Iterator[RemoteItem]:

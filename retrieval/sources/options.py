@@ -21,7 +21,7 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.network import resolve
-from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 from retrieval.sources.pushes import share_source_metadata
 
 
@@ -129,13 +129,24 @@ class Readable(forms.Form):
     )
 
 
-def store_options(source: Source, kind: type[Connector], options: Mapping[str, Any]) -> None:
-    """Store cleaned options on the source. A kind has at most one secret; an empty one keeps the stored secret."""
-    names = {name for name, field in kind.form.base_fields.items() if isinstance(field, SecretField)}
+def store_options(source: Source, form: type[forms.Form], options: Mapping[str, Any]) -> None:
+    """Store cleaned options on the source; an empty secret keeps the stored one, if the destination is the same."""
+    names = {name for name, field in form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
-    if given:
-        source.give_secret(json.dumps(given))
     source.options = {name: value for name, value in options.items() if name not in names}
+    if given:
+        others = _read_other_secrets(source) if len(names) > 1 else {}
+        source.give_secret(json.dumps({**others, **given}))
+
+
+def _read_other_secrets(source: Source) -> dict[str, str]:
+    stored = Source.objects.filter(pk=source.pk).first()
+    if stored is None or stored.destination != source.destination:
+        return {}
+    try:
+        return _decrypt_secrets(stored)
+    except SourceRefused:
+        return {}
 
 
 def all_options(source: Source) -> dict[str, object]:

@@ -67,7 +67,7 @@ class Fetched:
     """The content of an item.
 
     An item without ``data`` is not a document; only its ``links`` are followed, and the run shows a ``reason``.
-    ``name`` replaces the item's name.
+    ``name`` replaces the item's name. ``metadata`` are the document's; None as a value removes a name.
     """
 
     data: bytes | None
@@ -75,13 +75,15 @@ class Fetched:
     validators: Mapping[str, str] = field(default_factory=dict)
     links: tuple[RemoteItem, ...] = ()
     reason: str = ""
+    metadata: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """A reason why a kind of source cannot be used now; if ``is_partial``, it can be in other cases.
 
-    ``sentence`` is for a curator, ``setting`` the name of the setting that an administrator of the server changes.
+    ``sentence`` is for a curator, ``setting`` the name of the setting that an administrator of the server changes, if
+    there is one.
     """
 
     sentence: str
@@ -92,7 +94,8 @@ class Obstacle:
 class Connector:
     """A kind of source, and an open connection to such a source, used in a `with` by one thread.
 
-    ``options`` are the values of ``form``'s fields, secrets included. ``number`` is the source's id.
+    ``options`` are the values of ``form``'s fields, secrets included. ``number`` is the source's id. ``samples`` are
+    documents as a preview shows them.
     """
 
     name: str
@@ -106,10 +109,23 @@ class Connector:
     has_address = True
     # Items that are no longer listed are gone. A feed lists only its newest entries.
     lists_everything = True
+    # The run only reports.
+    is_preview = False
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         self.options = options
         self.number = number
+        self.samples: list[dict[str, Any]] = []
+
+    @classmethod
+    def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
+        """Return the form of a source with these options; ``found`` is what its last preview found."""
+        return cls.form
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines for the log of the run."""
+        return []
 
     @classmethod
     def find_obstacles(cls) -> list[Obstacle]:

@@ -91,6 +91,7 @@ def _attempt(run: SourceRun) -> None:
     if reason := reason_not_to_bring(source.collection):
         raise SourceRefused(reason)
     with kind(all_options(source), source.pk) as connector:
+        connector.is_preview = run.is_preview
         Comparison(run).work(connector)
 
 

@@ -1,16 +1,22 @@
 """Sources with real servers on loopback, filled and emptied alike, that count what is read from them."""
 
+import json
 import os
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from retrieval.models import Document, Source
+from django.conf import settings
+
+from retrieval.models import Document, RegisteredConnector, Source
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import store_options
 from retrieval.sources.sync_runs import request_run, sync
+from tests.support import fake_connector
 from tests.support.serving import QuietHandler
 
 
@@ -48,10 +54,10 @@ class Remote:
 
 
 def make_source(collection, kind, options, name="Shelf"):
-    source = Source(collection=collection, name=name, kind=kind, interval_minutes=60)
-    form = KINDS[kind].form(data=options)
+    source = Source(collection=collection, name=name, kind=kind, interval_minutes=60, found=options.get("found", {}))
+    form = KINDS[kind].form_for(options, source.found)(data=options)
     assert form.is_valid(), form.errors
-    store_options(source, KINDS[kind], form.cleaned_data)
+    store_options(source, type(form), form.cleaned_data)
     source.save()
     return source
 
@@ -91,6 +97,57 @@ class FolderRemote(Remote):
 
     def delete(self, name):
         (self.path / f"{name}.md").unlink()
+
+    def go_away(self):
+        self.path.rename(self.path.with_name("elsewhere"))
+
+
+def install_fake_connector(name="shelf"):
+    """Register the connector of ``fake_connector`` as an installed one."""
+    scripts = Path(settings.DATA_DIR) / "connectors" / name / "bin"
+    scripts.mkdir(parents=True, exist_ok=True)
+    if not (scripts / "python").exists():
+        (scripts / "python").symlink_to(sys.executable)
+    (scripts / "source-fake").write_text(Path(fake_connector.__file__).read_text())
+    values = {"kind": "package", "package": "airbyte-source-fake", "version": "1.0", "state": "ready"}
+    values |= {"program": "source-fake", "spec": fake_connector.SPEC, "is_for_curators": True}
+    return RegisteredConnector.objects.update_or_create(name=name, defaults=values)[0]
+
+
+class ConnectorRemote(Remote):
+    """A folder whose JSON files are the records of ``fake_connector``."""
+
+    kind = "connector"
+
+    def __init__(self, path):
+        super().__init__()
+        install_fake_connector()
+        self.path = path
+        self.path.mkdir(parents=True)
+        fields = [*fake_connector.STREAM["json_schema"]["properties"]]
+        self.options = {
+            "connector": "shelf",
+            "config.folder": str(path),
+            "config.token": "right",
+            "config.mood": "",
+            "stream": "pages",
+            "key_fields": "id",
+            "title_fields": "title",
+            "text_fields": "body",
+            "text_format": "md",
+            "url_field": "url",
+            "changed_field": "updated_at",
+            "metadata_fields": "author",
+            "found": {"streams": [{**fake_connector.STREAM, "fields": fields}]},
+        }
+        self.wrong_options = {**self.options, "config.token": "wrong"}
+
+    def put(self, name, text, **values):
+        record = {"id": name, "title": f"Page {name}", "body": text, **values}
+        (self.path / f"{name}.json").write_text(json.dumps(record))
+
+    def delete(self, name):
+        (self.path / f"{name}.json").unlink()
 
     def go_away(self):
         self.path.rename(self.path.with_name("elsewhere"))
@@ -184,6 +241,7 @@ def remote_of(kind, folder):
         "feed": servers.FeedRemote,
         "mediawiki": servers.MediaWikiRemote,
         "confluence": servers.ConfluenceRemote,
+        "connector": lambda: ConnectorRemote(folder / "records"),
     }
     remote = remotes[kind]()
     try:

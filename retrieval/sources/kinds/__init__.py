@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.sources.kinds import feed, file_servers, local_files, mailbox, push, website, wikis
+from retrieval.sources.kinds import connectors, feed, file_servers, local_files, mailbox, push, website, wikis
 from retrieval.sources.protocol import Connector
 
 KINDS: dict[str, type[Connector]] = {
@@ -18,5 +18,6 @@ KINDS: dict[str, type[Connector]] = {
         wikis.ConfluenceConnector,
         wikis.MediaWikiConnector,
         push.PushConnector,
+        connectors.ConnectorSource,
     )
 }

@@ -55,12 +55,14 @@ def test_a_kind_that_this_site_does_not_allow_says_so_before_its_form(admin_clie
     settings.SOURCE_FOLDERS, settings.SOURCE_PRIVATE_HOSTS = [], []
     page = admin_client.get(reverse("admin:retrieval_source_add")).content.decode()
     assert page.count("This site may read no folder of its server yet. Ask an administrator") == 1
-    assert page.count("Addresses inside your network need a setting.") == sum(
-        kind.has_address for kind in KINDS.values()
-    )
+    with_address = [kind for kind in KINDS.values() if kind.has_address]
+    assert page.count("Addresses inside your network need a setting.") == len(with_address)
+    assert page.count("This site runs no connectors of others. Ask an administrator") == 1
+    assert "<code>SOURCE_CONNECTORS</code>" in page
     assert "<code>SOURCE_FOLDERS</code>" in page
     assert "<code>SOURCE_PRIVATE_HOSTS</code>" in page
     settings.SOURCE_FOLDERS, settings.SOURCE_PRIVATE_HOSTS = [tmp_path], ["127.0.0.1"]
+    settings.SOURCE_CONNECTORS = True
     assert "an administrator" not in admin_client.get(reverse("admin:retrieval_source_add")).content.decode()
 
 

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from core.exceptions import RagsiteError
+from retrieval.management.prepared import PreparedCommand
+from retrieval.models import RegisteredConnector
+from retrieval.sources.airbyte.installation import install, is_being_installed
+from retrieval.sources.airbyte.programs import environment_path
+
+
+class Command(PreparedCommand):
+    help = "Install connectors that a superuser registered, or list them with their state."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        installing = actions.add_parser("install", help="Make an environment of its own, and read its settings.")
+        installing.add_argument("name", metavar="NAME")
+        actions.add_parser("list", help="List all connectors.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "list":
+            for connector in RegisteredConnector.objects.all():
+                self.stdout.write(f"{connector.name}\t{connector.requirement}\t{_describe(connector)}")
+            return
+        chosen = RegisteredConnector.objects.filter(name=options["name"]).first()
+        if chosen is None:
+            raise CommandError(f"There is no connector {options['name']}: a superuser adds it in the admin first.")
+        try:
+            install(chosen, self.stdout.write)
+        except RagsiteError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{chosen.name} is ready.")
+
+
+def _describe(connector: RegisteredConnector) -> str:
+    if connector.state == RegisteredConnector.State.FAILED:
+        return f"failed: {connector.error}"
+    if connector.state == RegisteredConnector.State.INSTALLING and not is_being_installed(connector):
+        return "its installation broke off: install it again"
+    if connector.is_ready and not environment_path(connector).is_dir():
+        return "not installed on this machine"
+    return connector.state

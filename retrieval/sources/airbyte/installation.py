@@ -1,0 +1,132 @@
+"""Install connectors, each into a virtual environment of its own below DATA_DIR/connectors."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from core.exceptions import RagsiteError
+from retrieval.models import RegisteredConnector
+from retrieval.sources.airbyte.calls import ConnectorCalls
+from retrieval.sources.airbyte.connector_process import connector_environment
+from retrieval.sources.airbyte.programs import (
+    MANIFEST_PROGRAM,
+    check_allowed,
+    connectors_folder,
+    environment_path,
+    read_manifest_spec,
+)
+
+State = RegisteredConnector.State
+Say = Callable[[str], object]
+
+
+class InstallationFailed(RagsiteError):
+    """The connector could not be installed. The message is for the admin."""
+
+
+def install(connector: RegisteredConnector, say: Say) -> None:
+    """Build the environment beside the last one, put it in its place, and store the connector's spec.
+
+    Whatever an earlier, killed installation left is removed first. Raises: InstallationFailed, SourceRefused.
+    """
+    check_allowed()
+    connectors_folder().mkdir(parents=True, exist_ok=True)
+    building, place = connectors_folder() / f".{connector.name}.new", environment_path(connector)
+    with _locked(connector):
+        _write(connector, state=State.INSTALLING, error="")
+        try:
+            shutil.rmtree(building, ignore_errors=True)
+            say(_t("Making a virtual environment in %s …") % place)
+            _run([sys.executable, "-m", "venv", str(building)], say)
+            say(_t("Installing %s …") % connector.requirement)
+            python = str(building / "bin" / "python")
+            pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+            _run([*pip, "install", "--progress-bar", "off", connector.requirement], say)
+            program = _choose_program(connector, building / "bin")
+            shutil.rmtree(place, ignore_errors=True)
+            building.rename(place)
+            # The spec is asked of the environment in its place.
+            connector.state, connector.program = State.READY, program
+            spec = read_spec(connector)
+            _write(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
+        except RagsiteError as error:
+            _write(connector, state=State.FAILED, error=str(error)[:2000])
+            raise
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+def is_being_installed(connector: RegisteredConnector) -> bool:
+    """Return whether a process of this machine is installing it now."""
+    try:
+        with _locked(connector):
+            return False
+    except InstallationFailed:
+        return True
+
+
+def read_spec(connector: RegisteredConnector) -> dict[str, Any]:
+    """Return the JSON Schema of the connector's settings. Raises: SourceRefused, SourceUnavailable."""
+    if connector.kind == RegisteredConnector.Kind.MANIFEST:
+        return read_manifest_spec(connector.manifest)
+    return ConnectorCalls(connector, {}).read_spec()
+
+
+def _choose_program(connector: RegisteredConnector, scripts: Path) -> str:
+    if connector.kind == RegisteredConnector.Kind.MANIFEST:
+        return MANIFEST_PROGRAM
+    names = sorted(path.name for path in scripts.glob("source-*") if path.name != MANIFEST_PROGRAM)
+    expected = connector.package.removeprefix("airbyte-").replace("_", "-")
+    if expected in names or len(names) == 1:
+        return expected if expected in names else names[0]
+    raise InstallationFailed(_t("%s has no console script that begins with source-.") % connector.requirement)
+
+
+def _write(connector: RegisteredConnector, **values: Any) -> None:
+    RegisteredConnector.objects.filter(pk=connector.pk).update(**values)
+    for name, value in values.items():
+        setattr(connector, name, value)
+
+
+@contextlib.contextmanager
+def _locked(connector: RegisteredConnector) -> Iterator[None]:
+    """Hold the lock of the installation, which the system frees if this process is killed."""
+    connectors_folder().mkdir(parents=True, exist_ok=True)
+    with (connectors_folder() / f".{connector.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InstallationFailed(_t("Another process is installing %s.") % connector.name) from error
+        yield
+
+
+def _run(command: list[str], say: Say) -> None:
+    """Run a command and pass its lines on. Raises: InstallationFailed with its last lines."""
+    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    environment = {**connector_environment(os.path.expanduser("~")), **pip, "PATH": os.environ.get("PATH", os.defpath)}
+    environment.pop("TMPDIR")
+    last: list[str] = []
+    try:
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                text = line.decode("utf-8", "replace").rstrip()
+                say(text)
+                last = [*last[-4:], text]
+    except OSError as error:
+        raise InstallationFailed(str(error)) from error
+    if process.returncode:
+        raise InstallationFailed("\n".join(last) or _t("It gave no reason."))

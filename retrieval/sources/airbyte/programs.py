@@ -1,0 +1,74 @@
+"""Where the programs of installed connectors are, and what their manifests say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.conf import settings
+from django.utils.translation import gettext as _t
+
+from retrieval.models import RegisteredConnector
+from retrieval.sources.protocol import SourceRefused
+
+MANIFEST_PROGRAM = "source-declarative-manifest"
+
+
+def connectors_folder() -> Path:
+    return Path(settings.DATA_DIR) / "connectors"
+
+
+def scratch_folder() -> Path:
+    return connectors_folder() / ".running"
+
+
+def environment_path(connector: RegisteredConnector) -> Path:
+    return connectors_folder() / connector.name
+
+
+def check_allowed() -> None:
+    """Raise SourceRefused if this site runs no connectors."""
+    if not settings.SOURCE_CONNECTORS:
+        raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
+
+
+def find_program(connector: RegisteredConnector) -> list[str]:
+    """Return the command of an installed connector. Raises: SourceRefused."""
+    check_allowed()
+    scripts = environment_path(connector) / "bin"
+    program = scripts / connector.program
+    if not connector.is_ready or not connector.program or not program.is_file():
+        raise SourceRefused(
+            _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
+            % {"name": connector.name}
+        )
+    # The environment was renamed, so the first line of the script names another Python.
+    return [str(scripts / "python"), str(program)]
+
+
+def read_manifest_spec(manifest: str) -> dict[str, Any]:
+    """Return the JSON Schema in a manifest; empty if it has none. Raises: SourceRefused if it is not a manifest."""
+    try:
+        content = yaml.safe_load(manifest)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SourceRefused(_t("This is not YAML: %s") % str(error)[:300]) from error
+    if not isinstance(content, dict) or not isinstance(content.get("streams"), list):
+        raise SourceRefused(_t("This is not a manifest: it has no list of streams."))
+    if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
+        raise SourceRefused(_t("This manifest needs code of its own (class_name): register its package instead."))
+    spec = _follow(content, content.get("spec"))
+    schema = _follow(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
+    return schema if isinstance(schema, dict) else {}
+
+
+def _follow(content: Any, value: Any) -> Any:
+    """Return what a reference within the manifest, such as #/definitions/spec, refers to."""
+    for _hop in range(10):
+        if not isinstance(value, dict) or not str(value.get("$ref", "")).startswith("#/"):
+            return value
+        found = content
+        for part in str(value["$ref"]).removeprefix("#/").split("/"):
+            found = found.get(part) if isinstance(found, dict) else None
+        value = found
+    return None

@@ -1,0 +1,318 @@
+"""Connectors of Airbyte's protocol: each record of a stream becomes a document."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.html import escape, strip_tags
+from django.utils.text import slugify
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from core.user_types import AnyUser
+from core.users import is_superuser
+from retrieval.models import RegisteredConnector, Source
+from retrieval.sources.airbyte.calls import ConnectorCalls
+from retrieval.sources.airbyte.programs import check_allowed
+from retrieval.sources.airbyte.spec_forms import build_config, fields_of
+from retrieval.sources.kinds.wikis import as_page
+from retrieval.sources.options import LinesField, SecretField
+from retrieval.sources.protocol import Connector, Fetched, Obstacle, RemoteItem, SourceRefused
+
+SAMPLES = 3
+_SAMPLE_CHARACTERS = 1000
+_FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
+# Names of fields that are proposed, the first that the stream has.
+_USUAL = {
+    "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
+    "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
+    "url_field": ("html_url", "web_url", "permalink", "url", "link", "href"),
+    "changed_field": ("updated_at", "last_edited_time", "modified", "updated", "modified_at", "date", "created_at"),
+}
+
+
+class ConnectorOptions(forms.Form):
+    """The settings of a connector, and how records of one stream become documents.
+
+    ``spec`` is the schema of the connector's settings.
+    """
+
+    spec: Mapping[str, Any] = {}
+    found: Mapping[str, Any] = {}
+
+    connector = forms.CharField(label=_("Connector"), max_length=40)
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        instance = getattr(self, "instance", None)
+        is_saved = instance is not None and instance.pk is not None
+        _config, missing = build_config(self.spec, cleaned)
+        for name in missing:
+            # A stored secret is not shown, so its field is empty.
+            is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
+            if name in self.fields and name not in self.errors and not is_kept:
+                self.add_error(name, ValidationError(_t("This field is required.")))
+        if cleaned.get("stream") and not (cleaned.get("key_fields") and cleaned.get("text_fields")):
+            cleaned.update(_propose(_find_stream(self.found, cleaned["stream"]), cleaned))
+        return cleaned
+
+
+def _find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    streams = (each for each in found.get("streams") or [] if each["name"] == name)
+    return next(streams, {})
+
+
+def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that records of the stream probably have; what was given stays."""
+    fields = stream.get("fields") or []
+    keys = stream.get("source_defined_primary_key") or []
+    named = {".".join(map(str, each)) if isinstance(each, list) else str(each): None for each in keys}
+    proposed: dict[str, Any] = {
+        "key_fields": [*named] or [name for name in ("id", "uuid", "key") if name in fields][:1]
+    }
+    for option, usual in _USUAL.items():
+        name = next((each for each in usual if each in fields), "")
+        proposed[option] = ([name] if name else []) if option.endswith("fields") else name
+    if cursor := stream.get("default_cursor_field"):
+        proposed["changed_field"] = ".".join(map(str, cursor))
+    return {option: given.get(option) or value for option, value in proposed.items()}
+
+
+def _mapping_fields(found: Mapping[str, Any], stream: str) -> dict[str, forms.Field]:
+    names = [each["name"] for each in found["streams"]]
+    known = ", ".join(_find_stream(found, stream).get("fields") or [])
+    said = _t("Fields of its records: %s.") % known[:3000] if known else ""
+    usual = _t("Choose one and save: the usual fields are filled in below, and can be changed afterwards.")
+    return {
+        "stream": forms.ChoiceField(
+            label=_("Stream"),
+            choices=[("", "–"), *((name, name) for name in names)],
+            required=False,
+            help_text=escape(said or usual),
+        ),
+        "key_fields": LinesField(
+            label=_("Identifier"), required=False, help_text=_("Fields that never change, such as id, one per line.")
+        ),
+        "title_fields": LinesField(label=_("Title"), required=False, help_text=_("The first of them that has a text.")),
+        "text_fields": LinesField(
+            label=_("Text"),
+            required=False,
+            help_text=_("Fields, one per line; their texts are joined. A field in another: fields.description."),
+        ),
+        "text_format": forms.ChoiceField(label=_("Format of the text"), choices=_FORMATS, initial="html"),
+        "url_field": forms.CharField(label=_("Web address"), required=False, max_length=300),
+        "changed_field": forms.CharField(
+            label=_("Changed at"),
+            required=False,
+            max_length=300,
+            help_text=_("Becomes the metadata changed of each document."),
+        ),
+        "metadata_fields": LinesField(
+            label=_("Metadata of records"),
+            required=False,
+            help_text=_("Fields, one per line, or name=field. The metadata of the source come before them."),
+        ),
+    }
+
+
+def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
+    """Return the ready connectors, or the one of this name, whose sources the user may make and change."""
+    if not settings.SOURCE_CONNECTORS:
+        return []
+    ready = RegisteredConnector.objects.filter(state=RegisteredConnector.State.READY)
+    named = ready.filter(name=name) if name else ready
+    return list(named if is_superuser(user) else named.filter(is_for_curators=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a record's document in the file of this run."""
+
+    item: RemoteItem
+    start: int
+    length: int
+
+
+class ConnectorSource(Connector):
+    name = "connector"
+    label = _("Connector")
+    description = _("Records of a service, read by a connector of Airbyte's protocol that a superuser registered.")
+    form = ConnectorOptions
+    has_address = False
+
+    @classmethod
+    def find_obstacles(cls) -> list[Obstacle]:
+        if not settings.SOURCE_CONNECTORS:
+            said = _t("This site runs no connectors of others. Ask an administrator of the server.")
+            return [Obstacle(said, "SOURCE_CONNECTORS")]
+        if not RegisteredConnector.objects.filter(state=RegisteredConnector.State.READY).exists():
+            return [Obstacle(_t("No connector is installed yet. Ask a superuser to register one."), "")]
+        return []
+
+    @classmethod
+    def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
+        chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
+        spec = chosen.spec if chosen is not None else {}
+        shown = forms.CharField(label=_("Connector"), initial=options.get("connector"), disabled=True)
+        fields: dict[str, Any] = {"connector": shown, **fields_of(spec)}
+        if found.get("streams"):
+            fields |= _mapping_fields(found, str(options.get("stream") or ""))
+        return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, **fields})
+
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
+        check_allowed()
+        chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
+        if chosen is None:
+            raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))
+        fields = fields_of(chosen.spec)
+        secrets = [
+            str(options[name]) for name, field in fields.items() if isinstance(field, SecretField) and options.get(name)
+        ]
+        try:
+            config, missing = build_config(chosen.spec, options)
+        except ValidationError as error:
+            raise SourceRefused("; ".join(error.messages)) from error
+        if missing:
+            labels = [str(fields[name].label) if name in fields else name for name in missing]
+            raise SourceRefused(_t("Settings are missing: %s.") % ", ".join(labels))
+        self._calls = ConnectorCalls(chosen, config, secrets)
+        self._places: dict[str, _Place] = {}
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    @property
+    def notes(self) -> list[str]:
+        return [*dict.fromkeys(self._calls.notes)]
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        """Read all records, keep their documents in a file, and yield them: a reading that breaks off yields none."""
+        if self.is_preview:
+            self._calls.check()
+            streams = self._calls.discover()
+            Source.objects.filter(pk=self.number).update(found={"streams": streams})
+        else:
+            streams = Source.objects.values_list("found", flat=True).get(pk=self.number).get("streams") or []
+        name = self.options.get("stream")
+        if not name:
+            if self.is_preview:
+                found = ngettext(
+                    "The settings work. There is %d stream.", "The settings work. There are %d streams.", len(streams)
+                )
+                choose = _t("Choose one below, and save.")
+                self._calls.notes.insert(0, " ".join([found % len(streams), choose]))
+                self.lists_everything = False
+                return
+            raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))
+        stream = _find_stream({"streams": streams}, str(name))
+        if not stream:
+            raise SourceRefused(_t("The connector has no stream %s.") % name)
+        if not self.options.get("key_fields") or not self.options.get("text_fields"):
+            raise SourceRefused(_t("Name the fields of the identifier and of the text first."))
+        for number, record in enumerate(self._calls.read(stream), 1):
+            self._keep(str(name), number, record)
+        for place in self._places.values():
+            yield place.item
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        place = self._places[item.key]
+        self._file.seek(place.start)
+        kept = json.loads(self._file.read(place.length))
+        if not kept["body"].strip():
+            return Fetched(None, reason=_t("the fields of its text are empty"))
+        return Fetched(self._as_file(kept), metadata=kept["metadata"])
+
+    def _keep(self, stream: str, number: int, record: Mapping[str, Any]) -> None:
+        parts = [_read_text(record, path) for path in self.options["key_fields"]]
+        if not all(parts):
+            names = ", ".join(self.options["key_fields"])
+            raise SourceRefused(
+                _t("Record %(n)d has no %(names)s: choose another identifier.") % {"n": number, "names": names}
+            )
+        key = "/".join([stream, *parts])
+        titles = (_read_text(record, path) for path in self.options.get("title_fields") or [])
+        title = " ".join(next(filter(None, titles), "").split())[:300] or parts[0][:300]
+        kept = {
+            "title": title,
+            "body": "\n\n".join(filter(None, (_read_text(record, path) for path in self.options["text_fields"]))),
+            "url": _read_address(record, self.options.get("url_field") or ""),
+            "metadata": self._read_metadata(record),
+            "format": self.options.get("text_format") or "html",
+        }
+        line = json.dumps(kept, sort_keys=True).encode()
+        start = self._file.seek(0, 2)
+        self._file.write(line)
+        name = f"{slugify(title)[:100] or 'record'}.{kept['format']}"
+        fingerprint = hashlib.sha256(line).hexdigest()
+        # The last record of a key is the newest.
+        item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True)
+        self._places[key] = _Place(item, start, len(line))
+        if self.is_preview and len(self.samples) < SAMPLES:
+            body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
+            shown = strip_tags(body) if kept["format"] == "html" else body
+            self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key})
+
+    def _read_metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the metadata of a record; None marks a name whose field is empty."""
+        named = [line.partition("=") for line in self.options.get("metadata_fields") or []]
+        fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
+        if self.options.get("changed_field"):
+            fields["changed"] = self.options["changed_field"]
+        facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
+        if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
+            # A record whose groups are not named is open to nobody, instead of everybody.
+            facts[settings.DOCUMENT_GROUPS_KEY] = []
+        return facts
+
+    def _as_file(self, kept: Mapping[str, str]) -> bytes:
+        title, body = kept["title"], kept["body"]
+        if kept["format"] == "html":
+            return as_page(title, body).data or b""
+        return f"# {title}\n\n{body}\n".encode() if kept["format"] == "md" else f"{title}\n\n{body}\n".encode()
+
+
+def _find_values(value: Any, path: str) -> list[Any]:
+    """Return the values at the path, such as fields.description; a list on the way gives the values of each entry."""
+    if isinstance(value, list):
+        return [found for each in value for found in _find_values(each, path)]
+    if not path:
+        return [] if value is None else [value]
+    if not isinstance(value, dict):
+        return []
+    if path in value:
+        return _find_values(value[path], "")
+    first, _dot, rest = path.partition(".")
+    return _find_values(value.get(first), rest) if rest else []
+
+
+def _read_text(record: Mapping[str, Any], path: str) -> str:
+    texts = (
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in _find_values(record, path)
+    )
+    # PostgreSQL stores no zero bytes, and UTF-8 has no halves of surrogate pairs.
+    return "\n".join(texts).replace("\0", "").encode("utf-8", "replace").decode().strip()
+
+
+def _read_address(record: Mapping[str, Any], path: str) -> str:
+    address = _read_text(record, path) if path else ""
+    return address if address.startswith(("http://", "https://")) and len(address.split()) == 1 else ""
+
+
+def _read_fact(record: Mapping[str, Any], path: str) -> object:
+    values = [each for each in _find_values(record, path) if isinstance(each, str | int | float | bool)]
+    facts = [
+        each.replace("\0", "").encode("utf-8", "replace").decode()[:500] if isinstance(each, str) else each
+        for each in values
+    ]
+    return facts[:50] if len(facts) > 1 else facts[0] if facts else None
