@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.ranking.preferences import PASSABLE_CLOSENESS
+from retrieval.search.understanding.named_subject import drop_name
 from retrieval.text.language import detect_language
 from retrieval.text.markup import strip_markup
 from retrieval.types import GIVEN_QUESTION, Retriever
@@ -241,8 +243,12 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
-    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
-    shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
+    if (bare := drop_name(question)) != question:
+        # The words of a follow-up come first; the code that was put before it decides between equal units.
+        alone = _weigh(bare, texts)
+        kept = [at for at, share in enumerate(alone) if share == max(alone)]
+        units, texts = [units[at] for at in kept], [texts[at] for at in kept]
+    shares = _weigh(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
         # A section's opening is about its heading, so the first block wins.
@@ -258,6 +264,12 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return first[0]
+
+
+def _weigh(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
+    """Return the weights of the question's words in each text, by their rarity among the texts."""
+    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
+    return [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
 
 
 def _count_stretches(text: str) -> Counter[str]:

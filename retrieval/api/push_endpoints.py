@@ -130,13 +130,15 @@ class PushedDocumentView(_PushView):
 
     @extend_schema(
         operation_id="pushed_document_put",
-        request={"application/json": PushTextSerializer, "multipart/form-data": PushFileSerializer},
+        # A generator of clients (openapi-python-client 0.29) writes a broken module for two content types.
+        request={"application/json": PushTextSerializer},
         responses=_SENT,
     )
     def put(self, request: Request, source_id: int, external_id: str) -> Response:
         """Add or replace a document, as a text or a file; 200 if it is unchanged, 409 if the site has a later state.
 
-        409 also while the collection changes in drafts only.
+        409 also while the collection changes in drafts only. A form (`multipart/form-data`) has `file` in place of
+        `text` and `content_type`.
         """
         source = self.find_source()
         if request.content_type.startswith("multipart/"):
@@ -179,7 +181,7 @@ class PushBatchView(PushedDocumentView):
 
     @extend_schema(
         operation_id="pushed_document_batch",
-        request=PushBatchSerializer,
+        request={"application/json": PushBatchSerializer},
         responses=PushBatchResponseSerializer,
         parameters=[OpenApiParameter("external_id", exclude=True, location=OpenApiParameter.PATH)],
     )

@@ -35,6 +35,12 @@ def name_subject(question: str, history: Sequence[Turn]) -> str:
     return question
 
 
+def drop_name(question: str) -> str:
+    """Return the question without the name that `name_subject` put before it."""
+    name, mark, rest = question.partition(": ")
+    return rest if mark and find_names(name) == [name] else question
+
+
 def find_names(question: str) -> list[str]:
     """Return the codes and camel-case names of a question, as written."""
     codes = find_codes(question)

@@ -82,11 +82,18 @@ def test_method_and_filters_of_the_question_are_in_the_command(library, staff, i
     assert "they are not shown to you" in page
 
 
-def test_a_follow_ups_command_searches_it_with_the_questions_before(library, staff):
-    first = answered("How heavy is the MX-9920-W pump?")
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("How heavy is the ball valve?", "How heavy is the ball valve? and its price?"),
+        ("How heavy is the MX-9920-W pump?", "MX-9920-W: its price?"),
+    ],
+)
+def test_a_follow_ups_command_searches_it_as_it_was_searched(library, staff, question, searched):
+    first = answered(question)
     answer = answered("and its price?", conversation_id=first.conversation_id)
     body, found = executed(printed(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()), staff)
-    assert body["query"] == "How heavy is the MX-9920-W pump? and its price?"
+    assert body["query"] == searched
     assert found["results"][0]["chunk_id"] == answer.trace["candidates"][0]["chunk_id"]
 
 

@@ -44,10 +44,11 @@ def text_of(html):
 
 
 def test_the_panel_tells_both_searches_of_a_follow_up(library, staff):
-    first = answered(QUESTION)
+    question = "How heavy is the ball valve?"
+    first = answered(question)
     answer = answered("and its price?", conversation_id=first.conversation_id)
     text = text_of(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode())
-    assert f"Also searched {QUESTION} and its price?" in text
+    assert f"Also searched {question} and its price?" in text
     assert "searched alone and with the questions before it" in text
     assert re.search(r"alone: #\d \(-?\d\.\d+\) with the questions before it: #1 ", text)
     page = client_of(visitor="browser-1").get(f"/c/{first.conversation_id}/").content.decode()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.understanding.named_subject import name_subject
+from retrieval.search.understanding.named_subject import drop_name, name_subject
 from retrieval.types import Turn
 
 HEAVY = "How heavy is the MX-9920-W?"
@@ -22,6 +22,7 @@ HEAVY = "How heavy is the MX-9920-W?"
 )
 def test_the_code_is_named(earlier, question, searched):
     assert name_subject(question, [Turn(each) for each in earlier]) == searched
+    assert drop_name(searched) == searched.partition(": ")[2]
 
 
 @pytest.mark.parametrize(
