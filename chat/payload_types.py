@@ -225,7 +225,7 @@ class ReformulationPayload(TypedDict):
 
 
 class TraceFieldsPayload(TypedDict):
-    """What `searched` shows of the trace."""
+    """The part of the trace that the event `searched` has."""
 
     query_class: str
     reformulation: ReformulationPayload | None

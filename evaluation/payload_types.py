@@ -79,7 +79,7 @@ class JudgedPayload(TypedDict):
 
 
 class AnswerFiguresPayload(TypedDict, total=False):
-    """The figures of an answers run that a search run lacks; each is missing if nothing was measured."""
+    """The figures that only a run of answers has. A figure that was not measured is absent."""
 
     first_token_ms: PercentilesPayload
     usage: RunUsagePayload

@@ -1,4 +1,4 @@
-"""The site's name and logo: in templates, as a file, and in the admin."""
+"""Show the site's name and logo in templates, serve the logo, and edit both in the admin."""
 
 from __future__ import annotations
 

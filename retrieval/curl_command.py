@@ -1,4 +1,4 @@
-"""A search over the API as a command for a terminal."""
+"""Write a search over the API as a command for a terminal."""
 
 from __future__ import annotations
 

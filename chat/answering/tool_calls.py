@@ -56,7 +56,7 @@ class SentFunction(TypedDict):
 
 
 class SentCall(TypedDict):
-    """A call as chat completions have it."""
+    """A call of a function, in the form of chat completions."""
 
     id: str
     type: Literal["function"]

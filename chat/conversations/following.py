@@ -68,7 +68,7 @@ def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> F
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # The next sweep fills in ``checked``, with what has changed meanwhile.
+            # The next sweep sets ``checked``, and reports changes since now.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed

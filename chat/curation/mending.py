@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from collections.abc import Sequence
 
-from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db import DatabaseError
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answering import pipeline
-from chat.answering.approved_answers import find_nearest_wordings, get_approval
+from chat.answering.approved_answers import find_nearest_wordings
 from chat.curation.approval import save_wordings
+from chat.curation.asking_again import ask_again, build_shown
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
-from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
-from chat.pages.answer_text import approved_line
-from chat.pages.cards import build_cited, result_cards
-from chat.pages.rendering import answer_html
-from chat.streaming import payloads
-from chat.types import AnswerDraft, Completed, Failed
-from core import deadline
+from chat.curation.trials import Trial, give, try_approval, try_giving
+from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
-from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.chunk_writer import rewrite_questions
-from retrieval.models import Chunk, Collection, Document
-from retrieval.search.passage_rows import load_passages
-from retrieval.search.search_places import place_to_search
-from retrieval.text.questions import normalize
-from retrieval.types import SearchFilters, TriedQuestions
+from retrieval.models import Collection, Document
 
-logger = logging.getLogger(__name__)
-
-MOST_QUESTIONS = 5
 MOST_ADDED = 10
 
 
@@ -70,7 +47,7 @@ class MendingAdmin(PageAdmin):
         forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing == "check":
-            tried = _try_approval(forms["approve"], user)
+            tried = try_approval(forms["approve"], user)
         elif doing in forms:
             if not user.has_perm("chat.add_approvedanswer"):
                 raise PermissionDenied
@@ -98,7 +75,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": _build_shown(answer, answer.citations.all()),
+            "before": build_shown(answer, answer.citations.all()),
             "again": ask_again(user, answer) if doing == "ask" else None,
             "tried": tried,
             "offers": offers,
@@ -122,13 +99,11 @@ class MendingAdmin(PageAdmin):
     def _list_added(
         self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
     ) -> list[tuple[str, str, SafeString]]:
-        """Return address, title and status of the latest documents of the collections, read after the question."""
+        """Return address, title and status of the latest documents that were read after the question was asked."""
         if not user.has_perm("retrieval.view_document"):
             return []
         since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
-        documents = (
-            Document.objects.readable_by(user).filter(since, collection__in=asked).order_by("-updated_at", "-pk")
-        )
+        documents = Document.objects.readable_by(user).filter(since, collection__in=asked)
         show_state = self.admin_site.get_model_admin(Document).state  # type: ignore[attr-defined]
         return [
             (reverse("admin:retrieval_document_change", args=[each.pk]), str(each), show_state(each))
@@ -174,117 +149,6 @@ def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Colle
     return [each for each in collections if each.pk in searched]
 
 
-class Outcome(StrEnum):
-    """What became of the passage in the new answer."""
-
-    QUOTED = "quoted"
-    SOURCE = "source"
-    ABSENT = "absent"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A change that is not saved, with the answer that it gives.
-
-    ``action`` saves it, by the form with the id ``form`` if there is one. ``refusal`` says why it cannot be saved.
-    """
-
-    action: str = ""
-    shown: Mapping[str, object] = field(default_factory=dict)
-    passage: OfferedPassage | None = None
-    outcome: str = ""
-    other_collection: str = ""
-    form: str = ""
-    refusal: str = ""
-
-
-def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Ask again as if the passage had the question; nothing is stored. Raises: PermissionDenied."""
-    question = answer.standing_alone
-    planned = _plan_giving(user, chunk_id, question)
-    if not planned:
-        return Trial(refusal=_choose_another())
-    for changed in planned:
-        if refusal := reason_not_to_change(changed.collection):
-            return Trial(refusal=refusal)
-    chunk = next(iter(planned))
-    passage = load_passages([chunk.pk]).get(chunk.pk)
-    if passage is None:
-        return Trial(refusal=_choose_another())
-    shown = ask_again(user, answer, {changed.pk: questions for changed, questions in planned.items()})
-    searched = answer.collection if answer.document is None else answer.document.collection
-    elsewhere = searched is not None and searched.pk != chunk.collection_id
-    return Trial(
-        action="give",
-        shown=shown,
-        passage=OfferedPassage(1, passage, question),
-        outcome=_find_outcome(shown, chunk.pk),
-        other_collection=str(searched) if elsewhere else "",
-    )
-
-
-def _find_outcome(shown: Mapping[str, Any], chunk_id: int) -> Outcome:
-    if shown["answer"].error:
-        return Outcome.FAILED
-    if chunk_id in shown["quoted"]:
-        return Outcome.QUOTED
-    return Outcome.SOURCE if chunk_id in shown["sources"] else Outcome.ABSENT
-
-
-def _try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
-    """Show the answer of a valid form as readers would get it. Raises: PermissionDenied."""
-    if not user.has_perm("chat.add_approvedanswer"):
-        raise PermissionDenied
-    if not form.is_valid():
-        return None
-    answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
-    chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
-    return Trial(action="approve", shown={**_build_shown(answer), "cited": chosen}, form="approve")
-
-
-def _choose_another() -> str:
-    return _("Choose a passage of a collection that you may change.")
-
-
-def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
-    """Return the new questions of the passage, which comes first, and of those that had the question.
-
-    Empty if the user may not change the passage. Raises: PermissionDenied.
-    """
-    if not user.has_perm("retrieval.change_chunk"):
-        raise PermissionDenied
-    chunks = Chunk.objects.filter(
-        collection__in=Collection.objects.curated_by(user), document__in=Document.objects.readable_by(user)
-    ).select_related("collection")
-    chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
-    if chunk is None:
-        return {}
-    had_it = chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk)
-    return {
-        chunk: [question, *_remove_question(question, chunk)][:MOST_QUESTIONS],
-        **{other: _remove_question(question, other) for other in had_it},
-    }
-
-
-def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Move the question to the passage; return an error message or "". Raises: PermissionDenied."""
-    planned = _plan_giving(user, chunk_id, question)
-    try:
-        with lock_for_change(*{changed.collection_id for changed in planned}):
-            for changed, questions in reversed(planned.items()):
-                rewrite_questions(changed, questions)
-    except DocumentRejected as error:
-        return str(error)
-    except Chunk.DoesNotExist:
-        return _choose_another()
-    return "" if planned else _choose_another()
-
-
-def _remove_question(question: str, chunk: Chunk) -> list[str]:
-    return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
-
-
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     """Add a wording to an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
@@ -294,55 +158,6 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     if approved is None:
         raise Http404
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
-
-
-def _build_shown(
-    answer: Answer, citations: Sequence[Citation] = (), sources: AbstractSet[int] = frozenset()
-) -> dict[str, object]:
-    approval = get_approval(answer.approved)
-    needs_passage = citations and not answer.refused and not answer.approved_id
-    return {
-        "answer": answer,
-        "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        # Rows of a table are many places of one name.
-        "cited": list(
-            {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
-        ),
-        "alternatives": result_cards(answer.alternatives),
-        "approved": approved_line(approval.by, approval.on) if approval else "",
-        "passage": citations[0].chunk_id if needs_passage else None,
-        "quoted": {citation.chunk_id for citation in citations},
-        "sources": sources,
-        "percent": None if answer.confidence is None else round(100 * answer.confidence),
-    }
-
-
-def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question for the user without saving."""
-    try:
-        with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return _build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
-    except (RagsiteError, DatabaseError, TimeoutError) as error:
-        logger.warning("A question could not be asked again: %s", error)
-        told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")
-        return _build_shown(Answer(error=told))
-
-
-async def _ask(
-    question: str, filters: SearchFilters, tried: TriedQuestions | None
-) -> tuple[Answer, Sequence[Citation], frozenset[int]]:
-    draft: AnswerDraft | None = None
-    async for event in pipeline.answer(question, filters, tried=tried):
-        match event:
-            case AnswerDraft():
-                draft = event
-            case Completed():
-                sources = draft.sources if draft is not None else ()
-                found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
-                return *payloads.unsaved_answer(question, draft, event), found
-            case Failed():
-                return Answer(error=event.message), (), frozenset()
-    return Answer(error=_("The answer broke off.")), (), frozenset()
 
 
 def _find_cited_chunks(answer: Answer) -> list[tuple[int, int]]:

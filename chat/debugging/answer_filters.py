@@ -1,4 +1,4 @@
-"""Filters of the admin's list of answers."""
+"""Filter the admin's list of answers."""
 
 from __future__ import annotations
 

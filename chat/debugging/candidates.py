@@ -57,7 +57,7 @@ class ShownPassage:
 
     @property
     def borders_href(self) -> str:
-        """The address of the document's page that draws where the passage begins and ends."""
+        """Return the address of the document's page with the passage's borders drawn."""
         return self.href.replace("?", "?passages=1&", 1)
 
     @property

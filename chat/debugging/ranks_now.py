@@ -1,4 +1,4 @@
-"""The search of an answer, run again: ranks then and now."""
+"""Run the search of an answer again, and compare the ranks."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Answer(Leased):
         """
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
-        # Usually no draft exists, and then an index returns the answers in order.
+        # Without drafts, which is usual, an index returns the answers in order.
         drafts = list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True))
         return condition & ~Q(collection__in=drafts) if drafts else condition
 

@@ -1,4 +1,4 @@
-"""What became of the passages that an answer cites: words then and now."""
+"""Compare the words that an answer cites with the words of today."""
 
 from __future__ import annotations
 

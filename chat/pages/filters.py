@@ -1,4 +1,4 @@
-"""The filters of a question: in the composer, and beside an answer."""
+"""Show the filters of a question in the composer and beside its answer."""
 
 from __future__ import annotations
 

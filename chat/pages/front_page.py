@@ -1,4 +1,4 @@
-"""Collects the front page: a card for each collection with a good question, and the visitor's latest questions."""
+"""Collect the front page: a card for each collection with a good question, and the visitor's latest questions."""
 
 from __future__ import annotations
 

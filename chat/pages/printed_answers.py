@@ -27,7 +27,7 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """What a marker cites. ``number`` is the marker's; ``address`` opens the passage, ``url`` the original."""
+    """Words that a marker cites. ``number`` is the marker's; ``address`` opens the passage, ``url`` the original."""
 
     number: int
     title: str

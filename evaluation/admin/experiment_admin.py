@@ -131,7 +131,7 @@ def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
 
 
 class StartedPage(TypedDict):
-    """The context of a started experiment's page. ``arms`` are control and treatment."""
+    """The template context of the page of a started experiment. ``arms`` are control and treatment."""
 
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str

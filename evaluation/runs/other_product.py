@@ -29,7 +29,7 @@ REFUSING_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ProductReply:
-    """What a product said to a question; ``failure`` says why it said nothing."""
+    """A product's reply to a question. ``failure`` is the reason if there is none."""
 
     question: str
     text: str = ""

@@ -1,4 +1,4 @@
-"""The figures on the admin's first page: what waits for an account, and a line of numbers for each daily card."""
+"""Count what the admin's first page shows: tasks that wait, and a line of numbers for each daily card."""
 
 from __future__ import annotations
 

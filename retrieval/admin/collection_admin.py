@@ -33,7 +33,7 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
 
-# What each choice of "who may ask it" means.
+# These explain each choice of "who may ask it".
 MEANINGS = {
     Visibility.PUBLIC: _(
         "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "
@@ -225,7 +225,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
-    """Return the sentences by the id of their field; those of the whole form are under an empty id."""
+    """Return the error sentences by field id. The errors of the whole form have an empty id."""
     context: Any = response.context_data
     inlines = [inline.formset for inline in context["inline_admin_formsets"]]
     found: dict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Curators choose the filters of a collection, from the metadata that its documents have."""
+"""Let curators choose the filters of a collection from the metadata of its documents."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """Looks at the documents once for all rows. ``documents`` are those that the curator may read."""
+    """Read the documents once for all rows. ``documents`` are those that the curator may read."""
 
     documents: QuerySet[Document]
 

@@ -60,7 +60,7 @@ class ConnectorAdmin(SuperuserAdmin):
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: RegisteredConnector | None = None) -> tuple[str, ...]:
-        # The folder of its environment, and its sources, have the name.
+        # Its environment's folder and its sources contain this name.
         return ("name", *self.readonly_fields) if obj is not None else self.readonly_fields
 
     @admin.display(description=_("package"))

@@ -239,7 +239,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # What a stream that was just chosen brings is looked at first.
+        # A preview shows the records of a newly chosen stream first.
         is_unfinished = obj.kind == ConnectorSource.name and (
             not obj.options.get("stream") or "stream" in form.changed_data
         )

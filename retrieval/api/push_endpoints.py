@@ -1,4 +1,4 @@
-"""The endpoints at which programs send documents to a source of the kind Push."""
+"""Receive documents that programs send to a source of the kind Push."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PushConflict(APIException):
 
 
 class _PushView(ApiView):
-    """What the views of one source have in common."""
+    """The common part of the views of one source."""
 
     queryset = Document.objects.all()
     key_scopes = (Scope.DOCUMENTS_WRITE,)

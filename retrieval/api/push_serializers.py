@@ -1,4 +1,4 @@
-"""Bodies of the push interface."""
+"""Check the request bodies of the push interface, and describe its responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The icons of file formats: names of symbols in chat/icons.svg."""
+"""Choose the icons of file formats: names of symbols in chat/icons.svg."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class MarkedFilter(models.Model):
 
     @property
     def name(self) -> str:
-        """The label for readers, in their language if it is the site's own."""
+        """Return the label for readers; the site's own labels are in the reader's language."""
         if self.label:
             return self.label
         built_in = BUILT_IN_FILTERS.get(self.field)

@@ -245,7 +245,7 @@ def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def to_query(chosen: Mapping[str, Any]) -> QueryDict:
-    """Return the filters as parameters of a link."""
+    """Return the filters as query parameters of an address."""
     query = QueryDict(mutable=True)
     for part, field, value in _iterate(chosen):
         if part in ("dates", "numbers"):

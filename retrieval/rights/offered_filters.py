@@ -1,4 +1,4 @@
-"""The filters that curators marked, with the values of the documents that a reader may read."""
+"""List the filters that curators marked, with the values of the documents that a reader may read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The member of the API's `filters` that takes it."""
+        """Return the name of the API's `filters` member for it."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 

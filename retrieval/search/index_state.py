@@ -1,4 +1,4 @@
-"""What a search depended on, beside its profile: the versions of the collections, and the embedder."""
+"""Read the state of the index: the versions of the collections, and the embedder."""
 
 from __future__ import annotations
 

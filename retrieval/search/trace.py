@@ -37,7 +37,7 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What a search depended on, beside its profile.
+    """The state of the index that a search used.
 
     ``versions`` are those of `CollectionStatistics`, by the collection's id as text.
     """

@@ -22,7 +22,7 @@ from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.pushes import share_source_metadata
+from retrieval.sources.pushed_metadata import share_source_metadata
 
 
 class LinesField(forms.CharField):

@@ -80,7 +80,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a kind of source cannot be used now; if ``is_partial``, it can be in other cases.
+    """A reason why a kind of source cannot be used now. With ``is_partial``, only some of its sources cannot.
 
     ``sentence`` is for a curator, ``setting`` the name of the setting that an administrator of the server changes, if
     there is one.
@@ -124,7 +124,7 @@ class Connector:
 
     @property
     def notes(self) -> list[str]:
-        """Lines for the log of the run."""
+        """Return lines for the log of the run."""
         return []
 
     @classmethod

@@ -17,7 +17,7 @@ NUMBERS: tuple[Counted, ...] = ("added", "changed", "unchanged", "removed", "fai
 
 
 class RunDetails(TypedDict, total=False):
-    """Pairs of a document and the reason."""
+    """Return pairs of a document and the reason."""
 
     failures: list[list[str]]
     left_out: list[list[str]]

@@ -1,4 +1,4 @@
-"""The four calls of a connector: spec, check, discover and read."""
+"""Make the four calls of a connector: spec, check, discover and read."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class InstallationFailed(RagsiteError):
 def install(connector: RegisteredConnector, say: Say) -> None:
     """Build the environment beside the last one, put it in its place, and store the connector's spec.
 
-    Whatever an earlier, killed installation left is removed first. Raises: InstallationFailed, SourceRefused.
+    The remains of an installation that was killed are removed first. Raises: InstallationFailed, SourceRefused.
     """
     check_allowed()
     connectors_folder().mkdir(parents=True, exist_ok=True)

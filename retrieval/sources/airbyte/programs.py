@@ -1,4 +1,4 @@
-"""Where the programs of installed connectors are, and what their manifests say."""
+"""Find the programs of installed connectors, and read manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Form fields from the JSON Schema of a connector's settings, and the settings from the fields' values."""
+"""Make form fields from the JSON Schema of a connector's settings, and settings from their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors of Airbyte's protocol: each record of a stream becomes a document."""
+"""Read records of a connector of Airbyte's protocol: each becomes a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that programs send over the API; ``retrieval.sources.pushing`` takes them."""
+"""Documents that programs send over the API; `retrieval.sources.pushes` stores them."""
 
 from __future__ import annotations
 

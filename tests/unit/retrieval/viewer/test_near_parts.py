@@ -1,4 +1,4 @@
-"""A side sheet shows a passage with the parts beside it."""
+"""Test the side sheet: it shows a passage and the text around it."""
 
 import pytest
 
