@@ -1,0 +1,77 @@
+"""Ask a question again without saving the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils.translation import gettext as _
+
+from chat.answering import pipeline
+from chat.answering.approved_answers import get_approval
+from chat.models import Answer, Citation
+from chat.pages.answer_text import approved_line
+from chat.pages.cards import build_cited, result_cards
+from chat.pages.rendering import answer_html
+from chat.streaming import payloads
+from chat.types import AnswerDraft, Completed, Failed
+from core import deadline
+from core.exceptions import RagsiteError
+from core.user_types import AnyUser
+from retrieval.search.search_places import place_to_search
+from retrieval.types import SearchFilters, TriedQuestions
+
+logger = logging.getLogger(__name__)
+
+
+def build_shown(
+    answer: Answer, citations: Sequence[Citation] = (), sources: AbstractSet[int] = frozenset()
+) -> dict[str, object]:
+    approval = get_approval(answer.approved)
+    needs_passage = citations and not answer.refused and not answer.approved_id
+    return {
+        "answer": answer,
+        "text": answer_html(answer.text, ()) if answer.text else answer.error,
+        # Rows of a table are many places of one name.
+        "cited": list(
+            {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
+        ),
+        "alternatives": result_cards(answer.alternatives),
+        "approved": approved_line(approval.by, approval.on) if approval else "",
+        "passage": citations[0].chunk_id if needs_passage else None,
+        "quoted": {citation.chunk_id for citation in citations},
+        "sources": sources,
+        "percent": None if answer.confidence is None else round(100 * answer.confidence),
+    }
+
+
+def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
+    """Answer the question for the user without saving."""
+    try:
+        with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
+            return build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
+    except (RagsiteError, DatabaseError, TimeoutError) as error:
+        logger.warning("A question could not be asked again: %s", error)
+        told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")
+        return build_shown(Answer(error=told))
+
+
+async def _ask(
+    question: str, filters: SearchFilters, tried: TriedQuestions | None
+) -> tuple[Answer, Sequence[Citation], frozenset[int]]:
+    draft: AnswerDraft | None = None
+    async for event in pipeline.answer(question, filters, tried=tried):
+        match event:
+            case AnswerDraft():
+                draft = event
+            case Completed():
+                sources = draft.sources if draft is not None else ()
+                found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
+                return *payloads.unsaved_answer(question, draft, event), found
+            case Failed():
+                return Answer(error=event.message), (), frozenset()
+    return Answer(error=_("The answer broke off.")), (), frozenset()

@@ -1,0 +1,135 @@
+"""Give a question to a passage, and try that or an approved answer before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.utils.translation import gettext as _
+
+from chat.curation.asking_again import ask_again, build_shown
+from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
+from chat.models import Answer
+from core.user_types import AnyUser
+from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.exceptions import DocumentRejected
+from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.models import Chunk, Collection, Document
+from retrieval.search.passage_rows import load_passages
+from retrieval.text.questions import normalize
+
+MOST_QUESTIONS = 5
+
+
+class Outcome(StrEnum):
+    """The place of the passage in the new answer."""
+
+    QUOTED = "quoted"
+    SOURCE = "source"
+    ABSENT = "absent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change that is not saved, with the answer that it gives.
+
+    ``action`` saves it, by the form with the id ``form`` if there is one. ``refusal`` says why it cannot be saved.
+    """
+
+    action: str = ""
+    shown: Mapping[str, object] = field(default_factory=dict)
+    passage: OfferedPassage | None = None
+    outcome: str = ""
+    other_collection: str = ""
+    form: str = ""
+    refusal: str = ""
+
+
+def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
+    """Ask again as if the passage had the question; nothing is stored. Raises: PermissionDenied."""
+    question = answer.standing_alone
+    planned = _plan_giving(user, chunk_id, question)
+    if not planned:
+        return Trial(refusal=_choose_another())
+    for changed in planned:
+        if refusal := reason_not_to_change(changed.collection):
+            return Trial(refusal=refusal)
+    chunk = next(iter(planned))
+    passage = load_passages([chunk.pk]).get(chunk.pk)
+    if passage is None:
+        return Trial(refusal=_choose_another())
+    shown = ask_again(user, answer, {changed.pk: questions for changed, questions in planned.items()})
+    searched = answer.collection if answer.document is None else answer.document.collection
+    elsewhere = searched is not None and searched.pk != chunk.collection_id
+    return Trial(
+        action="give",
+        shown=shown,
+        passage=OfferedPassage(1, passage, question),
+        outcome=_find_outcome(shown, chunk.pk),
+        other_collection=str(searched) if elsewhere else "",
+    )
+
+
+def _find_outcome(shown: Mapping[str, Any], chunk_id: int) -> Outcome:
+    if shown["answer"].error:
+        return Outcome.FAILED
+    if chunk_id in shown["quoted"]:
+        return Outcome.QUOTED
+    return Outcome.SOURCE if chunk_id in shown["sources"] else Outcome.ABSENT
+
+
+def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
+    """Show the answer of a valid form as readers would get it. Raises: PermissionDenied."""
+    if not user.has_perm("chat.add_approvedanswer"):
+        raise PermissionDenied
+    if not form.is_valid():
+        return None
+    answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
+    chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
+    return Trial(action="approve", shown={**build_shown(answer), "cited": chosen}, form="approve")
+
+
+def _choose_another() -> str:
+    return _("Choose a passage of a collection that you may change.")
+
+
+def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
+    """Return the new questions of the passage, which comes first, and of those that had the question.
+
+    Empty if the user may not change the passage. Raises: PermissionDenied.
+    """
+    if not user.has_perm("retrieval.change_chunk"):
+        raise PermissionDenied
+    chunks = Chunk.objects.filter(
+        collection__in=Collection.objects.curated_by(user), document__in=Document.objects.readable_by(user)
+    ).select_related("collection")
+    chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
+    if chunk is None:
+        return {}
+    had_it = chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk)
+    return {
+        chunk: [question, *_remove_question(question, chunk)][:MOST_QUESTIONS],
+        **{other: _remove_question(question, other) for other in had_it},
+    }
+
+
+def give(user: AnyUser, chunk_id: str, question: str) -> str:
+    """Move the question to the passage. Return an error message, or "". Raises: PermissionDenied."""
+    planned = _plan_giving(user, chunk_id, question)
+    try:
+        with lock_for_change(*{changed.collection_id for changed in planned}):
+            for changed, questions in reversed(planned.items()):
+                rewrite_questions(changed, questions)
+    except DocumentRejected as error:
+        return str(error)
+    except Chunk.DoesNotExist:
+        return _choose_another()
+    return "" if planned else _choose_another()
+
+
+def _remove_question(question: str, chunk: Chunk) -> list[str]:
+    return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
