@@ -35,15 +35,15 @@ class WholeReply:
 class ChatModel:
     """A model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. There are no retries, because callers have a fallback.
+    ``timeout_seconds`` limits a whole request. By default there is one attempt, because callers have a fallback.
     """
 
-    def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float) -> None:
+    def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:
         if timeout_seconds <= 0:
             raise ImproperModel("The language model needs a positive timeout.")
         self.name = model
         self._timeout_seconds = timeout_seconds
-        self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), timeout_seconds, attempts=1)
+        self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), timeout_seconds, attempts=attempts)
 
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, object] | None = None

@@ -21,9 +21,9 @@ REFUSING_WORDS = (
     "i don't know", "i do not know", "no information", "not have information", "not have enough information",
     "could not find", "couldn't find", "cannot find", "can't find", "cannot answer", "can't answer", "unable to answer",
     "do not contain", "does not contain", "don't contain", "doesn't contain", "not mention", "doesn't mention",
-    "do not answer", "not specified", "not provided",
-    "weet ik niet", "weet het niet", "geen informatie", "niet vinden", "niet gevonden", "geen antwoord", "niet vermeld",
-    "bevat geen", "bevatten geen",
+    "do not answer", "may not answer", "not specified", "not provided",
+    "weet ik niet", "weet het niet", "beantwoorden dit misschien niet", "beantwoorden deze vraag niet",
+    "geen informatie", "niet vinden", "niet gevonden", "geen antwoord", "niet vermeld", "bevat geen", "bevatten geen",
 )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_pr
 WAIT_SECONDS = 1.0
 # Another product may read documents anew for each question.
 PRODUCT_SECONDS = 300.0
+# A product that limits its requests says how long to wait.
+PRODUCT_ATTEMPTS = 10
 
 
 class Command(PreparedCommand):
@@ -160,7 +162,7 @@ def _find_product(options: dict[str, Any]) -> ChatModel:
         raise CommandError("Name the other product's model with --model.")
     key = os.environ.get(options["key_variable"], "")
     try:
-        return ChatModel(options["openai"], key, options["model"], PRODUCT_SECONDS)
+        return ChatModel(options["openai"], key, options["model"], PRODUCT_SECONDS, PRODUCT_ATTEMPTS)
     except ImproperModel as error:
         raise CommandError(str(error)) from error
 

@@ -42,16 +42,23 @@ def test_both_products_are_asked_and_checked_alike(answers, product, capsys, mon
 
 def test_refusals_and_failures_of_the_other_product_are_counted(answers, product, capsys):
     product.pieces = ["I could not find that in the documents."]
-    product.statuses = [500]
+    product.statuses = [401]
     shown = run_beside(answers, product, capsys)
     assert "3 of 4 replies of assistant count as refusals" in shown
     assert "1 of 4 questions failed and are left out" in shown
     assert "this site" in shown
 
 
+def test_a_product_that_limits_its_requests_is_waited_for(answers, product, capsys):
+    product.statuses, product.retry_after = [429, 503], "0"
+    shown = run_beside(answers, product, capsys)
+    assert "failed" not in shown
+    assert len(product.requests) == 6
+
+
 def test_a_product_that_never_answers_is_an_error(answers, product):
-    product.statuses = [500] * 4
-    with pytest.raises(CommandError, match="500"):
+    product.statuses = [401] * 4
+    with pytest.raises(CommandError, match="401"):
         call_command("evaluate_set", answers.slug, "--openai", product.url, "--model", "assistant")
 
 
@@ -62,6 +69,7 @@ def test_a_product_that_never_answers_is_an_error(answers, product):
         ("Sorry, the documents do not contain that. Ask the front desk.", True),
         ("Dat kan ik niet vinden in de documenten.", True),
         ("", True),
+        ("The documents may not answer this. These passages come closest:", True),
         ("The pump weighs 3450 grams. I could not find its price.", False),
         ("It is made of bronze.", False),
     ],
