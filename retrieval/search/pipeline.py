@@ -36,8 +36,9 @@ from retrieval.rights.search_filters import restrict
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
 from retrieval.search.ranking.fusion import add_searches, boost, fuse
+from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
-from retrieval.search.ranking.preferences import Strengths, is_new_subject, put_own_language_first
+from retrieval.search.ranking.preferences import Strengths, put_own_language_first
 from retrieval.search.ranking.reranking import rerank_in_time
 from retrieval.search.ranking.retrievers import (
     CandidateData,

@@ -1,4 +1,4 @@
-"""Prefer passages of a new subject, and passages in the question's language. PURE.
+"""Prefer passages in the question's language. PURE.
 
 The strength of an answer is closeness plus word share (:mod:`chat.answering.evidence`): at 1, it is as likely to answer
 as not. A passage in another language shares no words, so its closeness counts four times.
@@ -7,7 +7,6 @@ as not. A passage in another language shares no words, so its closeness counts f
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,19 +18,7 @@ if TYPE_CHECKING:
 
 PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
 SHOWN = 8
-# A new subject's best passage exceeds STRONG, and the best one of the joined search by MUCH_STRONGER
-# (docs/adr/0045-follow-ups-are-searched-twice.md).
-STRONG, MUCH_STRONGER = 1.2, 0.8
 ACROSS_LANGUAGES = 4.0
-CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
-# "het" only at the end, because elsewhere it is an article.
-_POINTING = frozenset(
-    """
-    it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
-    """.split()  # noqa: SIM905
-)
-_POINTING_AT_THE_END = "het"
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +45,6 @@ class Strengths:
         if self.calibration.across_languages and self.is_foreign(candidate):
             return max(strength, ACROSS_LANGUAGES * closeness)
         return strength
-
-
-def points_back(question: str) -> bool:
-    """Return whether the question has a pronoun, in English or Dutch."""
-    words = _WORD.findall(question.casefold())
-    return bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
-
-
-def is_new_subject(
-    question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: Strengths
-) -> bool:
-    """Return whether the question is independent of earlier questions.
-
-    ``joined`` is the ranking with earlier questions.
-    """
-    if CONJUNCTIONS.intersection(_WORD.findall(question.casefold())[:1]) or points_back(question):
-        return False
-    scored = {candidate.chunk_id: candidate for candidate in alone}
-    best, other = strengths.of(alone[0]), strengths.of(scored[joined[0].chunk_id])
-    return best > STRONG and best - other > MUCH_STRONGER
 
 
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.search.ranking.preferences import CONJUNCTIONS
+from retrieval.search.understanding.dependent_questions import has_few_words
 from retrieval.search.understanding.syntax import parse
-from retrieval.types import (
-    Turn,
-)
+from retrieval.types import Turn
 
 # Weights of the question alone, and joined: docs/adr/0045-follow-ups-are-searched-twice.md.
-SEARCH_WEIGHTS = (0.7, 0.3)
-
-
-# Shorter questions, and longer ones that begin with "and", need the questions before them.
-FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
-
+SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
 # Limits of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
@@ -38,9 +31,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 
 def choose_search_weights(question: str) -> tuple[float, float]:
     """Return the weights of the question alone and of the joined text; they sum to 1."""
-    words = question.casefold().split()
-    most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
-    return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
+    return SEARCH_WEIGHTS_OF_FEW_WORDS if has_few_words(question) else SEARCH_WEIGHTS
 
 
 def _without_syntax(question: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from retrieval.search.ranking.preferences import CONJUNCTIONS, points_back
+from retrieval.search.understanding.dependent_questions import CONJUNCTIONS, points_back
 from retrieval.search.understanding.named_things import find_codes
 from retrieval.text.terms import find_identifiers
 from retrieval.types import Turn

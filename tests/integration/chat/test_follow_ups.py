@@ -112,6 +112,25 @@ def test_a_question_that_stands_alone_is_not_disturbed(library):
     assert alone.hits[0].candidate.searches == ()
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Is there a discount for students?",
+        "Is there wifi in the hospital?",
+        "Hoe duur is een taxi naar Amsterdam?",
+        "Who is the prime minister of France?",
+    ],
+)
+@pytest.mark.parametrize("before", ["How heavy is the ball valve?", "When is the swimming pool open?"])
+async def test_a_new_subject_without_an_answer_is_refused_as_if_asked_first(library, before, question):
+    alone, _ = await ask(question)
+    first, _ = await ask(before)
+    after, searched = await ask(question, conversation_id=first.conversation_id)
+    assert searched["joined_question"] == ""
+    assert (after.state, after.confidence) == (alone.state, alone.confidence)
+    assert after.refused
+
+
 @pytest.mark.parametrize("question", ['"ball valve"', "price -pump"])
 def test_marks_of_the_syntax_are_not_joined(library, question):
     result = search(question, unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?")])

@@ -1,47 +1,12 @@
-"""Tests of new subjects as opposed to follow-ups, and of passages in the question's language."""
+"""Tests of passages in the question's language."""
 
-from retrieval.index.closeness import E5, MINILM
-from retrieval.search.ranking.preferences import Strengths, is_new_subject, put_own_language_first
-from retrieval.types import BoostScore, Candidate, Retriever, RetrieverScore
-
-
-def candidate(pk, score, closeness=0.0, boosts=(), calibration=E5):
-    cosine = calibration.unrelated + closeness * (calibration.answering - calibration.unrelated)
-    said = RetrieverScore(rank=1, score=cosine, normalized=0.0, weight=1.0, contribution=score)
-    return Candidate(pk, score, {Retriever.VECTOR: said}, boosts=boosts)
-
-
-def strengths(shares=(), languages=(), calibration=E5):
-    return Strengths(calibration, "en", dict(shares), dict(languages))
-
-
-ASKED = "Is there wifi in the hospital?"
+from retrieval.search.ranking.preferences import put_own_language_first
+from retrieval.types import BoostScore
+from tests.support.candidates import candidate, strengths
 
 
 def order(candidates):
     return [each.chunk_id for each in candidates]
-
-
-def test_what_is_found_well_alone_and_badly_by_the_joined_search_is_a_new_subject():
-    wifi, seal = candidate(1, 3.0, closeness=0.9), candidate(2, -1.0, closeness=0.1)
-    assert is_new_subject(ASKED, [wifi, seal], [seal, wifi], strengths({1: 0.8, 2: 0.1}))
-    # The joined search finds as strong a passage.
-    assert not is_new_subject(ASKED, [wifi, seal], [seal, wifi], strengths({1: 0.8, 2: 0.9}))
-    assert not is_new_subject(ASKED, [wifi, seal], [wifi, seal], strengths({1: 0.8, 2: 0.1}))
-    for follow_up in ("Does it have wifi?", "and the wifi?", "hoe lang duurt dat?", "wat kost het?"):
-        assert not is_new_subject(follow_up, [wifi, seal], [seal, wifi], strengths({1: 0.8, 2: 0.1}))
-    # No passage is strong.
-    vague = candidate(1, 3.0, closeness=0.3)
-    assert not is_new_subject(ASKED, [vague, seal], [seal, vague], strengths({1: 0.5}))
-
-
-def test_a_passage_in_another_language_is_as_strong_as_its_closeness():
-    wifi, seal = candidate(1, 3.0, closeness=0.5), candidate(2, -1.0, closeness=0.1)
-    known = {1: "nl", 2: "en"}
-    assert is_new_subject(ASKED, [wifi, seal], [seal, wifi], strengths(languages=known))
-    # This embedder is for one language.
-    wifi, seal = (candidate(pk, 1.0, closeness=0.5 * (pk == 1), calibration=MINILM) for pk in (1, 2))
-    assert not is_new_subject(ASKED, [wifi, seal], [seal, wifi], strengths(languages=known, calibration=MINILM))
 
 
 def test_passable_passages_in_the_questions_language_come_first():
