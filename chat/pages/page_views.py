@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -141,7 +141,8 @@ def _read_scope(request: HttpRequest, conversation: Conversation | None) -> Want
 
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
-    return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+    read = Prefetch("citations__document", Document.objects.only("ingested_at"))
+    return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations", read)
 
 
 def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:

@@ -35,6 +35,7 @@ from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
 from chat.pages.cards import source_cards
+from chat.pages.changes import find_changes
 from chat.pages.filters import filter_context, read_filters
 from chat.pages.page_views import is_among, page, sidebar
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
@@ -109,7 +110,14 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
             answer.status, answer.error = Answer.Status.FAILED, failure["message"] if failure else str(DELETED)
         if failure and failure.get("withheld"):
             return build_withheld_turn(answer)
-        final = build_turn(answer, debug=turn.debug, may_mend=turn.may_mend, models=turn.models, followed=turn.followed)
+        final = build_turn(
+            answer,
+            debug=turn.debug,
+            may_mend=turn.may_mend,
+            models=turn.models,
+            changes=find_changes(answer.citations.all()),
+            followed=turn.followed,
+        )
         return replace(final, follow_ups=follow_ups(answer))
     finally:
         connections.close_all()

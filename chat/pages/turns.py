@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from chat.answering.approved_answers import get_approval
 from chat.answering.checking.addresses import find_addresses
 from chat.answering.checking.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.models import Answer, Feedback
+from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import approved_line, shows_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
 from chat.pages.changes import Change, list_distinct
@@ -39,7 +40,8 @@ class ShownTurn:
 
     ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
     documents were not searched; ``passes_nothing``: the filters let no document pass. ``models`` can answer again.
-    ``changes`` are of cited passages. ``followed`` None: it cannot be followed.
+    ``changes`` are of cited passages; if there are none, ``last_read`` is when the site read the cited document that it
+    read longest ago. ``followed`` None: it cannot be followed.
     """
 
     id: uuid.UUID
@@ -61,6 +63,7 @@ class ShownTurn:
     is_withheld: bool = False
     models: Sequence[str] = ()
     changes: tuple[Change, ...] = ()
+    last_read: datetime | None = None
     followed: bool | None = None
     reasons: ClassVar = Feedback.Reason.choices
 
@@ -173,11 +176,11 @@ def build_turn(
 ) -> ShownTurn:
     """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker.
 
-    ``changes`` by citation come from `chat.pages.changes`; a new answer has none.
+    ``changes`` by citation come from `chat.pages.changes`; None: the cited words were not compared with today's.
     """
-    changes = changes or {}
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
-    citations = tuple(build_cited(row, changes.get(row.pk)) for row in rows)
+    changed = list_distinct(changes or {}, rows)
+    citations = tuple(build_cited(row, (changes or {}).get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
     return ShownTurn(
@@ -197,7 +200,8 @@ def build_turn(
         debug=debug,
         may_mend=may_mend,
         models=models,
-        changes=list_distinct(changes, rows),
+        changes=changed,
+        last_read=None if changed or changes is None else _find_last_reading(rows),
         followed=followed if rows else None,
     )
 
@@ -216,6 +220,13 @@ def _passes_nothing(answer: Answer) -> bool:
         return not list_passing(answer.filters()).exists()
     except InvalidQuery:
         return False
+
+
+def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
+    """Return when the site read the cited document that it read longest ago; None if one is gone or none is cited."""
+    documents = [citation.document for citation in citations]
+    read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
+    return min(read) if documents and len(read) == len(documents) else None
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:

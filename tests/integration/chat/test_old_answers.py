@@ -65,6 +65,16 @@ def test_a_changed_passage_is_shown_beside_its_words_of_then(answer, document, i
     assert page.count(f'href="{change.href.replace("&", "&amp;")}"') == 4
 
 
+def test_an_answer_whose_words_are_in_the_documents_says_that_it_is_current(answer, document, ingest, mine):
+    Document.objects.filter(pk=document.pk).update(ingested_at="2026-03-05T12:00:00Z")
+    page = page_of(mine, answer)
+    assert "Still current: the documents contain these words today. They were last read on 5 March 2026." in page
+    ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
+    assert "Still current" not in page_of(mine, answer)
+    document.delete()
+    assert "Still current" not in page_of(mine, answer)
+
+
 def test_a_passage_without_a_like_one_is_missing(answer, document, ingest, mine):
     ingest(document.collection, "leave.md", "# Pay\n\nEmployees get their pay on the 24th of a month.")
     assert (the_change(answer).kind, the_change(answer).now) == (ChangeKind.MISSING, "")
