@@ -31,6 +31,10 @@ class Recent(Generic[K, V]):
             while len(self._kept) > self._size:
                 self._kept.popitem(last=False)
 
+    def pop(self, key: K) -> V | None:
+        with self._lock:
+            return self._kept.pop(key, None)
+
     def clear(self) -> None:
         with self._lock:
             self._kept.clear()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from django.conf import settings as django_settings
@@ -31,17 +34,39 @@ QUERIES_KEPT = 256
 
 
 _queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
-forget_queries = _queries.clear
+_begun: Recent[tuple[str, str], Future[Vectors]] = Recent(QUERIES_KEPT)
+_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
+# Threads do not survive a fork.
+os.register_at_fork(after_in_child=_begun.clear)
+
+
+def forget_queries() -> None:
+    _queries.clear()
+    _begun.clear()
+
+
+def begin_encoding(text: str) -> None:
+    """Begin to encode a question in a thread, unless it is cached; `encode_query` takes the result, or the error."""
+    try:
+        embedder = embedder_choice.get_embedder()
+    except (RagsiteError, ImproperlyConfigured):
+        return  # `encode_query` raises the error.
+    key = embedder.name, text
+    if _queries.get(key) is None:
+        _begun.put(key, _threads.submit(copy_context().run, embedder.embed_query, text))
 
 
 def encode_query(text: str) -> Vectors:
     """Return the question's unit vector by the configured embedder; recent ones are cached. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
-    known = _queries.get((embedder.name, text))
+    key = embedder.name, text
+    known = _queries.get(key)
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
-        known = embedder.embed_query(text)
-        _queries.put((embedder.name, text), known)
+        begun = _begun.pop(key)
+        # One that waits for a thread is encoded sooner here.
+        known = embedder.embed_query(text) if begun is None or begun.cancel() else begun.result()
+        _queries.put(key, known)
     return known
 
 

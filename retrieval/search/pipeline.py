@@ -23,7 +23,7 @@ from core.metrics import begin_at_zero
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.active_embedder import is_lagging
+from retrieval.index.active_embedder import begin_encoding, is_lagging
 from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import (
     prefetch_terms,
@@ -226,6 +226,10 @@ def _understand(
                 reason = _("the code of an earlier question")
                 reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
         text = reformulation.query
+    # The vectors are computed while the words are looked up. A corrected spelling is encoded again.
+    if tuned.method is not SearchMethod.LEXICAL:
+        for searched in filter(None, (parse(text).text, join_questions(text, joined_with))):
+            begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:

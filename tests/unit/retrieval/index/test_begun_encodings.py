@@ -1,0 +1,68 @@
+"""A question's encoding that was begun in a thread."""
+
+import threading
+
+import pytest
+
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import active_embedder, embedder_choice
+from retrieval.index.active_embedder import begin_encoding, encode_query, forget_queries
+
+
+class SlowEmbedder:
+    """An embedder that collects its texts; "slow" ones wait for ``may_end``."""
+
+    name = "slow"
+
+    def __init__(self):
+        self.texts, self.ended = [], []
+        self.may_end = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.error = None
+
+    def embed_query(self, text):
+        self.texts.append(text)
+        self.begun.release()
+        if "slow" in text:
+            self.may_end.wait(30)
+        self.ended.append(text)
+        if self.error:
+            raise self.error
+        return f"vector of {text}"
+
+
+@pytest.fixture
+def embedder(monkeypatch):
+    made = SlowEmbedder()
+    monkeypatch.setattr(embedder_choice, "get_embedder", lambda: made)
+    forget_queries()
+    yield made
+    made.may_end.set()
+    forget_queries()
+
+
+def test_a_begun_question_is_encoded_once(embedder):
+    begin_encoding("wifi")
+    assert encode_query("wifi") == encode_query("wifi") == "vector of wifi"
+    # It is cached.
+    begin_encoding("wifi")
+    assert embedder.texts == ["wifi"]
+
+
+def test_its_error_reaches_the_search_and_the_next_search_tries_again(embedder):
+    embedder.error = EmbeddingFailed("broken")
+    begin_encoding("wifi")
+    with pytest.raises(EmbeddingFailed, match="broken"):
+        encode_query("wifi")
+    embedder.error = None
+    assert encode_query("wifi") == "vector of wifi"
+
+
+def test_a_question_that_waits_for_a_thread_is_encoded_by_its_own_search(embedder):
+    others = [f"slow {number}" for number in range(active_embedder._threads._max_workers)]
+    for other in others:
+        begin_encoding(other)
+        assert embedder.begun.acquire(timeout=30)
+    begin_encoding("wifi")
+    assert encode_query("wifi") == "vector of wifi"
+    assert embedder.ended == ["wifi"]
