@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date
 
@@ -43,9 +44,13 @@ def list_parts(
     return parts
 
 
+# Answers write "|---|", documents also "| :--- |".
+_UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
+
+
 def shows_rows(text: str) -> bool:
     """Return whether the text contains table rows, so that no table is shown."""
-    return "\n|---" in text
+    return _UNDER_HEAD.search(text) is not None
 
 
 def _render_table(table: TablePayload) -> str:

@@ -74,13 +74,32 @@ def is_too_wide(page):
     return bool(at_rest(page, lambda: page.evaluate(wide)))
 
 
+# Cells whose text runs into the next cell, and titles under a button.
+_OVERLAPS = """() => {
+    const found = [...document.querySelectorAll("td, th")].filter(cell => cell.checkVisibility()
+        && getComputedStyle(cell).overflowX === "visible" && cell.scrollWidth > cell.clientWidth + 1);
+    const buttons = [...document.querySelectorAll(".object-tools a, main > .button")];
+    for (const title of document.querySelectorAll("h1")) {
+        const words = document.createRange();
+        words.selectNodeContents(title);
+        const {top, bottom, left, right} = words.getBoundingClientRect();
+        found.push(...buttons.map(one => [one, one.getBoundingClientRect()]).filter(([, box]) =>
+            box.left < right - 1 && box.right > left + 1 && box.top < bottom - 1 && box.bottom > top + 1)
+            .map(([one]) => one));
+    }
+    return found.slice(0, 3).map(one => one.outerHTML.slice(0, 120));
+}"""
+
+
 def too_wide(page):
-    """At which widths the page can be scrolled sideways."""
+    """Return the widths at which the page can be scrolled sideways, or its text overlaps."""
     found = []
     for width in _WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         if is_too_wide(page):
             found.append(f"{page.url} is too wide at {width}")
+        for text in at_rest(page, lambda: page.evaluate(_OVERLAPS)):
+            found.append(f"{page.url}: text overlaps at {width}: {text}")
     return found
 
 
