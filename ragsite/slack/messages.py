@@ -144,10 +144,11 @@ def split_sections(text: str) -> list[str]:
 def _cut_line(line: str) -> Iterator[str]:
     most = SECTION_CHARACTERS - 100
     while len(line) > most:
-        link, at = line.rfind("<", 0, most), line.rfind(" ", 0, most)
-        if link > line.rfind(">", 0, most):
-            at = link
+        at = line.rfind(" ", 0, most)
         at = at if at > 0 else most
+        # A link is not cut.
+        link = line.rfind("<", 0, at)
+        at = link if link > max(0, line.rfind(">", 0, at)) else at
         yield line[:at]
         line = line[at:]
     yield line

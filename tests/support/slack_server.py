@@ -33,6 +33,8 @@ class Workspace:
         self.people, self.messages, self.calls = {}, {}, []
         # Errors of the next calls, by method.
         self.failures = {}
+        # A method whose next call takes effect, and is never answered.
+        self.hung = ""
         self.acknowledged = []
         self._socket = None
         self._loop = asyncio.new_event_loop()
@@ -62,7 +64,11 @@ class Workspace:
         self.calls.append((method, given))
         if failures := self.failures.get(method):
             return web.json_response({"ok": False, "error": failures.pop(0)})
-        return web.json_response({"ok": True, **getattr(self, f"_{method.replace('.', '_')}")(given)})
+        done = getattr(self, f"_{method.replace('.', '_')}")(given)
+        if method == self.hung:
+            self.hung = ""
+            await asyncio.sleep(20)
+        return web.json_response({"ok": True, **done})
 
     def _auth_test(self, _given):
         return {"team_id": TEAM, "user_id": BOT, "bot_id": "B0BOT"}
