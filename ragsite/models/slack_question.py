@@ -15,8 +15,8 @@ class SlackQuestion(Leased):
     """A message in Slack that asks, until it is answered, and afterwards the link to its answer.
 
     ``message`` names it in Slack (channel and time), so that a message that is delivered twice is answered once.
-    ``thread`` is the time of the thread's first message, ``reply`` that of our message, which is first "Searching…" and
-    then the answer. ``text`` is emptied when the answer exists.
+    ``thread`` is the time of the thread's first message, ``reply`` that of our message, which becomes the
+    answer. ``text`` is emptied when the answer exists.
     """
 
     class Status(models.TextChoices):

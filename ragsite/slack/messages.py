@@ -128,7 +128,7 @@ def _write_code(text: str) -> str:
 
 
 def split_sections(text: str) -> list[str]:
-    """Return ``text`` in parts that fit into a section; code that goes on is fenced in each."""
+    """Return ``text`` in parts that fit into a section; each part of a code block is fenced."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):

@@ -21,6 +21,7 @@ from chat.api.endpoints import finish_answer
 from chat.budgets import QuestionThrottle
 from chat.exceptions import AskLater, BudgetSpent, InvalidQuestion
 from chat.models import Answer
+from chat.pages.plain_text import plain
 from chat.streaming import asking
 from core.api.problems import Unavailable
 from core.database import release_connections
@@ -40,13 +41,14 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
 POLL_SECONDS = 1.0
+NOTIFICATION_CHARACTERS = 200
 # Names our messages, to find one after a crash.
 _METADATA = "ragsite_question"
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Whose rights an answer has, where it is searched, and whose share of questions it takes."""
+    """The user whose rights an answer has, its collection, the share of questions that it takes, and its language."""
 
     user: AnyUser
     collection: str
@@ -125,8 +127,9 @@ class Replies:
             try:
                 if question.attempts > question.MOST_ATTEMPTS:
                     raise Unavailable(_("The site was interrupted several times: please ask again."))
-                blocks = build_message(self._ask(question, asker), asker.note)
-                status, said = question.Status.ANSWERED, _("Answered.")
+                answer = self._ask(question, asker)
+                blocks, said = build_message(answer, asker.note), plain(answer.text)[:NOTIFICATION_CHARACTERS]
+                status = question.Status.ANSWERED
             except (NotAnswered, InvalidQuestion, AskLater, DiskFull, APIException) as error:
                 blocks, said = [], str(error.detail if isinstance(error, APIException) else error)
                 is_refused = isinstance(error, (NotAnswered, InvalidQuestion, AskLater))
@@ -183,7 +186,7 @@ class Replies:
             posted = self._client.chat_postMessage(
                 channel=question.channel,
                 thread_ts=question.thread,
-                text=_("Searching…"),
+                text=_("Searching the documents…"),
                 metadata={"event_type": _METADATA, "event_payload": {"message": question.message}},
             )
             reply = str(posted["ts"])
@@ -216,7 +219,7 @@ class Replies:
             throttle = _CallerThrottle()
             if not throttle.allow_request(asker.caller, None):
                 wait = round(throttle.wait() or 1)
-                message = _("You asked many questions in a short time: please wait %(seconds)d seconds.")
+                message = _("Too many questions at once. Please try again in %(seconds)d seconds.")
                 raise BudgetSpent(message % {"seconds": wait}, wait)
             with transaction.atomic():
                 # A kill leaves both the answer and its link, or neither.
@@ -232,7 +235,7 @@ class Replies:
         return asking.begin(
             question.text,
             user=asker.user,
-            # No browser has such a name: those of browsers are hexadecimal.
+            # A browser's name is hexadecimal, so that none can have this one.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,
@@ -257,7 +260,7 @@ class Replies:
 
 
 def take(most: int) -> list[SlackQuestion]:
-    """Lease at most so many waiting questions."""
+    """Lease waiting questions, oldest first, at most this number."""
     rows = SlackQuestion.objects.filter(status=SlackQuestion.Status.WAITING).select_related("answer__conversation")
     waiting = SlackQuestion.waiting().values_list("pk", flat=True)[: max(0, most)]
     taken = (acquire_lease(rows, pk) for pk in waiting)

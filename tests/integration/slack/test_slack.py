@@ -5,6 +5,7 @@ import time
 from urllib.parse import urlencode
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
@@ -79,7 +80,7 @@ def test_searching_is_said_before_the_answer(slack, library, people):
     assert deliver(mention("U0ANN", ASKED)).status_code == 200
     (question,) = take(1)
     Replies()._announce(question)
-    assert slack.text_of(question.thread) == "Searching…"
+    assert slack.text_of(question.thread) == "Searching the documents…"
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,29 @@ def test_neither_an_inactive_account_nor_one_of_two_with_the_address_counts(slac
     User.objects.create_user("ann2", "ann@example.org")
     ask(direct("U0ANN", SECRET_ASKED, ts="1800000002.000100"))
     assert "7777" not in slack.text_of("1800000002.000100")
+    assert not Conversation.objects.exclude(owner=None).exists()
+
+
+def test_an_address_that_nobody_confirmed_on_the_site_does_not_count(slack, library, people):
+    EmailAddress.objects.create(user=people["ann"], email="ann@example.org", verified=False)
+    ask(direct("U0ANN", SECRET_ASKED))
+    assert "7777" not in slack.text_of("1800000001.000100")
+
+
+def test_a_right_that_is_lost_while_slack_waits_withholds_the_answer(slack, library, people):
+    deliver(direct("U0ANN", SECRET_ASKED))
+    slack.failures["chat.update"] = ["internal_error"]
+    answer_all()
+    people["ann"].groups.clear()
+    SlackQuestion.objects.update(retry_at=None)
+    answer_all()
+    assert slack.text_of("1800000001.000100") == "This answer came from documents that you may no longer read."
+
+
+def test_the_language_is_that_of_the_person(slack, library, people):
+    slack.people["U0ANN"]["locale"] = "nl-NL"
+    ask(mention("U0ANN", ""))
+    assert "Typ een vraag" in slack.text_of("1800000001.000100")
 
 
 def test_an_account_that_is_named_for_a_channel_decides_what_it_reads(slack, library, people, settings):
@@ -217,14 +241,14 @@ def test_questions_are_counted_with_those_of_the_chat(slack, library, people, mo
     monkeypatch.setattr("ragsite.slack.replies._CallerThrottle.rate", "1/min", raising=False)
     for number in (1, 2):
         ask(direct("U0ANN", ASKED, ts=f"180000000{number}.000100"))
-    assert "please wait" in slack.text_of("1800000002.000100")
+    assert "Too many questions at once" in slack.text_of("1800000002.000100")
     assert Answer.objects.count() == 1
 
 
 def test_a_failure_of_slack_is_tried_again_and_one_of_the_site_is_said(slack, library, people, monkeypatch):
     slack.failures["chat.update"] = ["internal_error"]
     ask(mention("U0ANN", ASKED))
-    assert slack.text_of("1800000001.000100") == "Searching…"
+    assert slack.text_of("1800000001.000100") == "Searching the documents…"
     SlackQuestion.objects.update(retry_at=None)
     answer_all()
     assert "3450 grams" in slack.text_of("1800000001.000100")

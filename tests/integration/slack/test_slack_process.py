@@ -106,7 +106,7 @@ def test_a_process_that_is_killed_while_a_model_writes_finishes_after_its_start(
         deliver(mention("U0ANN", ASKED))
         wait_until(lambda: Answer.objects.filter(status="generating").exists(), 60)
         process.kill()
-        assert slack.text_of(THREAD) == "Searching…"
+        assert slack.text_of(THREAD) == "Searching the documents…"
         let_time_pass()
         model.delay_seconds = 0.0
         start(**environment)
