@@ -178,7 +178,8 @@ def build_message(answer: Answer, note: str) -> list[Block]:
         for sign, title, where, href in dict.fromkeys([*(named[marker] for marker in sorted(named)), *others])
     ]
     if sources:
-        sections += split_sections("\n".join([f"*{escape(_('Sources'))}*", *sources]))
+        heading = _("Sources")
+        sections += split_sections("\n".join([f"*{heading}*", *sources]))
     context = [_build_context(line) for line in (answer.notice, note) if line]
     return [*map(_build_section, sections), *context, _build_feedback(answer)]
 
