@@ -2,16 +2,20 @@
 
 import json
 import time
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, User
+from django.db import DatabaseError
 from django.test import Client
+from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
 from ragsite.slack.replies import Replies, take
+from ragsite.tasks import delete_old
 from tests.support.slack_server import SECRET, Workspace, direct, mention, person, sign
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -264,6 +268,29 @@ def test_a_failure_of_slack_is_tried_again_and_one_of_the_site_is_said(slack, li
         answer_all()
     assert slack.text_of("1800000002.000100") == "The site could not answer: please ask again."
     assert SlackQuestion.objects.get(thread="1800000002.000100").status == "failed"
+
+
+def test_a_message_that_could_not_be_stored_is_not_acknowledged(slack, library, people, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise DatabaseError("away")
+
+    with monkeypatch.context() as away:
+        away.setattr("ragsite.slack.receiving.SlackQuestion.objects.bulk_create", fail)
+        assert deliver(mention("U0ANN", ASKED)).status_code == 500
+    ask(mention("U0ANN", ASKED))
+    assert "3450 grams" in slack.text_of("1800000001.000100")
+
+
+def test_ended_questions_without_an_answer_are_forgotten(slack, library, people):
+    for number, text in ((1, ""), (2, ""), (3, ASKED)):
+        ask(mention("U0ANN", text, ts=f"180000000{number}.000100"))
+    old = SlackQuestion.objects.exclude(thread="1800000002.000100")
+    old.update(created_at=timezone.now() - timedelta(days=2))
+    delete_old()
+    assert set(SlackQuestion.objects.values_list("thread", flat=True)) == {"1800000002.000100", "1800000003.000100"}
+    # It goes with its conversation.
+    Conversation.objects.get().delete()
+    assert SlackQuestion.objects.get().thread == "1800000002.000100"
 
 
 def click(action, answer, person):
