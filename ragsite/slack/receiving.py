@@ -32,11 +32,11 @@ _MENTION = re.compile(r"<@[^<>]{1,100}>")
 _ENTITY = re.compile(r"<([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 
 
-def build_client() -> WebClient:
+def build_client(token: str | None = None) -> WebClient:
     from slack_sdk import WebClient
     from slack_sdk.http_retry.builtin_handlers import RateLimitErrorRetryHandler
 
-    client = WebClient(token=settings.SLACK_BOT_TOKEN, base_url=settings.SLACK_API_URL, timeout=10)
+    client = WebClient(token=token, base_url=settings.SLACK_API_URL, timeout=10)
     client.retry_handlers.append(RateLimitErrorRetryHandler(max_retry_count=2))
     return client
 

@@ -89,7 +89,7 @@ class Replies:
     """The questions that this process answers."""
 
     def __init__(self) -> None:
-        self._client = build_client()
+        self._client = build_client(settings.SLACK_BOT_TOKEN)
         self._team = str(self._client.auth_test()["team_id"])
 
     def run(self) -> None:
@@ -115,7 +115,7 @@ class Replies:
         except LeaseLost as error:
             logger.info("%s", error)
         except Exception as error:
-            logger.exception("%s was not answered.", question.job_name.capitalize())
+            logger.exception("%s was not answered.", question.job_name)
             self._retry(question, error)
         finally:
             release_connections()
@@ -136,7 +136,7 @@ class Replies:
                 status = question.Status.REFUSED if is_refused else question.Status.FAILED
             self._show(question, said, blocks)
         question.write(lease=None, status=status, text="")
-        logger.info("%s: %s.", question.job_name.capitalize(), status)
+        logger.info("%s: %s.", question.job_name, status)
 
     def _find_asker(self, question: SlackQuestion) -> Asker:
         person = self._load_person(question.person)
@@ -256,7 +256,7 @@ class Replies:
             if question.reply:
                 self._show(question, _("The site could not answer: please ask again."), [])
         except Exception:
-            logger.exception("%s: the failure could not be shown either.", question.job_name.capitalize())
+            logger.exception("%s: the failure could not be shown either.", question.job_name)
 
 
 def take(most: int) -> list[SlackQuestion]:
