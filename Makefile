@@ -98,7 +98,8 @@ fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesi
 
 audit: sbom  ## write the bill of materials (sbom.cdx.json), and look for known weaknesses (needs the internet)
 	$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off \
-		-r constraints.txt -r requirements-model.txt -r requirements-local-model.txt -r requirements-saml.txt -r requirements-audit.txt
+		-r constraints.txt -r requirements-model.txt -r requirements-local-model.txt -r requirements-saml.txt -r requirements-slack.txt \
+		-r requirements-audit.txt
 
 sbom: $(VENV)/.site $(VENV)-audit/.made
 	$(VENV)-audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
@@ -124,6 +125,6 @@ $(VENV)-audit/.made: requirements-audit.txt
 	@touch $@
 
 # It holds what the site runs on, too.
-$(VENV)/.dev: requirements-dev.txt requirements.txt requirements-model.txt constraints.txt
+$(VENV)/.dev: requirements-dev.txt requirements-slack.txt requirements.txt requirements-model.txt constraints.txt
 	@./.ci/environment $(PYTHON) $(VENV) requirements-dev.txt
 	@touch $(VENV)/.site $@

@@ -20,6 +20,7 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
+        from ragsite import checks  # noqa: F401  (they register themselves)
         from ragsite.accounts import roles
         from ragsite.operations import audit_log  # noqa: F401  (they register themselves)
         from ragsite.operations.audited_models import watch_all

@@ -11,12 +11,14 @@ def delete_old() -> None:
     from chat import budgets
     from chat.conversations.retention import delete_old_conversations
     from ragsite.accounts import sign_in_limits
+    from ragsite.models import SlackQuestion
     from ragsite.operations.audit_log import delete_old_entries, record
     from retrieval.api import throttling
 
     budgets.forget_old_counts()
     throttling.forget_old_counts()
     sign_in_limits.forget_old()
+    SlackQuestion.forget_old()
     if conversations := delete_old_conversations():
         record("retention.conversations_deleted", number=conversations)
     if entries := delete_old_entries():

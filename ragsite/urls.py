@@ -13,6 +13,7 @@ from ragsite import site_identity
 from ragsite.accounts import views as accounts
 from ragsite.http import text_files
 from ragsite.operations import health_views as health
+from ragsite.slack import receiving as slack
 
 admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"
@@ -46,6 +47,7 @@ urlpatterns = [
     ),
     path("language/", include("django.conf.urls.i18n")),
     path("logo/<slug:version>", site_identity.logo, name="logo"),
+    path("slack/events", slack.events, name="slack_events"),
     path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -22,6 +22,7 @@ from core import disk
 from core.key_limits import get_limits
 from core.metrics import latest_gauge
 from evaluation.models import Judgement
+from ragsite.models import SlackQuestion
 from ragsite.operations import readiness, shared_metrics
 from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, count_queued_work
 from ragsite.processes.supervision import restarts
@@ -49,6 +50,7 @@ QUEUE_LENGTH = latest_gauge("ragsite_queue_length", "What waits and could be beg
 QUEUE_AGE = latest_gauge(
     "ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"]
 )
+SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack that are kept, by status.", ["status"])
 
 
 @never_cache
@@ -103,6 +105,10 @@ def _count_rows() -> Finding:
     judgements = {(judge, status): number for judge, status, number in rows}
     for judge, status in product(Judgement.Judge.values, Judgement.Status.values):
         JUDGEMENTS.labels(judge=judge, status=status).set(judgements.get((judge, status), 0))
+    if settings.SLACK_BOT_TOKEN:
+        asked = dict(SlackQuestion.objects.order_by().values_list("status").annotate(Count("pk")))
+        for status in SlackQuestion.Status.values:
+            SLACK_QUESTIONS.labels(status=status).set(asked.get(status, 0))
     for state, number in count_states().items():
         SOURCES.labels(state=state).set(number)
     for node in list_nodes():

@@ -36,6 +36,7 @@ from core.exceptions import FilesUnavailable
 from core.job_queue import count_queued
 from core.jobs import Job, is_due
 from evaluation.models import EvaluationRun, Judgement
+from ragsite.models import SlackQuestion
 from ragsite.processes import local_model
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import read_last_counts
@@ -375,6 +376,17 @@ def worker() -> Finding:
     return Finding(counts=counts)
 
 
+def slack() -> Finding:
+    """Check that the Slack app's process takes questions."""
+    waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
+    if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
+        return Finding(
+            Health.DEGRADED,
+            "Questions from Slack wait: start `python -m ragsite.processes.slack_app`; its log says why.",
+        )
+    return Finding()
+
+
 def drafts() -> Finding:
     """Check drafts, whose failing steps are retried for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
@@ -480,7 +492,10 @@ GROUPS = (
         {
             "database": database,
             "migrations": Remembered(migrations),
-            **{check.__name__: check for check in (pgvector, nodes, search_profile, worker, queue, drafts, indexes)},
+            **{
+                check.__name__: check
+                for check in (pgvector, nodes, search_profile, worker, queue, drafts, slack, indexes)
+            },
         },
         hung=lambda: Health.FAILED,
         in_database=True,

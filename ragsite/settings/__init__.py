@@ -15,6 +15,7 @@ from ragsite.settings.env import BASE_DIR, DATA_DIR
 from ragsite.settings.gone import refuse_gone
 from ragsite.settings.search import *
 from ragsite.settings.services import *
+from ragsite.settings.slack import *
 
 refuse_gone()
 VERSION = "0.1.0"
@@ -26,6 +27,9 @@ SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
 DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # A name with a leading dot includes its subdomains.
+_NAMED_HOSTS = [host.lstrip(".") for host in ALLOWED_HOSTS if host != "*"]
+# What addresses in messages begin with.
+SITE_URL = f"http{'s' * HTTPS}://{next(iter(_NAMED_HOSTS), 'localhost')}"
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
 ]

@@ -64,6 +64,7 @@ def test_ready(client, collection, ingest):
         "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes",
         "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "language_model",
         "drafts",
+        "slack",
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 

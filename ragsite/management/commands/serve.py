@@ -75,8 +75,8 @@ class Command(BaseCommand):
             "PYTHONUNBUFFERED": "1",
         }
         processes = parse_procfile((settings.BASE_DIR / "Procfile").read_text(), environment)
-        if not settings.LOCAL_MODEL:
-            processes = [process for process in processes if process.name != "model"]
+        unset = {"model": not settings.LOCAL_MODEL, "slack": not settings.SLACK_BOT_TOKEN}
+        processes = [process for process in processes if not unset.get(process.name)]
         self._model_until = time.monotonic() + local_model.LOADING_SECONDS
         self._is_ready = False
         self._database_at = 0.0

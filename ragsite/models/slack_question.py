@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import models
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Answer
+from core.jobs import Leased, is_due
+
+
+class SlackQuestion(Leased):
+    """A message in Slack that asks, until it is answered, and afterwards the link to its answer.
+
+    ``message`` names it in Slack (channel and time), so that a message that is delivered twice is answered once.
+    ``thread`` is the time of the thread's first message, ``reply`` that of our message, which becomes the
+    answer. ``text`` is emptied when the answer exists.
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        ANSWERED = "answered", _("answered")
+        REFUSED = "refused", _("refused")
+        FAILED = "failed", _("failed")
+
+    MOST_ATTEMPTS = 4
+    # Slack delivers a message again for at most an hour.
+    KEPT_FOR = timedelta(days=1)
+
+    message = models.CharField(max_length=80, unique=True)
+    channel = models.CharField(max_length=40)
+    thread = models.CharField(max_length=40)
+    person = models.CharField(max_length=40)
+    is_direct = models.BooleanField()
+    text = models.TextField(blank=True)
+    reply = models.CharField(max_length=40, blank=True)
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.WAITING)
+    answer = models.OneToOneField(Answer, models.CASCADE, null=True, related_name="slack_question")
+    retry_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("question from Slack")
+        verbose_name_plural = _("questions from Slack")
+        indexes = [
+            models.Index(fields=["channel", "thread"], name="slack_question_by_thread"),
+            models.Index(fields=["id"], condition=Q(status="waiting"), name="slack_question_waiting"),
+        ]
+
+    def __str__(self) -> str:
+        return self.message
+
+    @classmethod
+    def waiting(cls) -> QuerySet[SlackQuestion]:
+        """Return the questions that a process may begin now, oldest first."""
+        is_free = Q(lease=None) | cls.is_silent()
+        return cls.objects.filter(is_due(), is_free, status=cls.Status.WAITING).order_by("pk")
+
+    @classmethod
+    def forget_old(cls) -> None:
+        """Delete ended questions without an answer."""
+        old = cls.objects.filter(answer=None, created_at__lt=Now() - cls.KEPT_FOR)
+        old.exclude(status=cls.Status.WAITING).delete()
