@@ -340,13 +340,17 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk's index data: its unit vector, shape (dimension,) or (0,), and BM25 weights in PostgreSQL's format."""
+    """A chunk's index data: its unit vector, shape (dimension,) or (0,), and BM25 weights in PostgreSQL's format.
+
+    ``given_questions`` were given by a curator.
+    """
 
     vector: Vectors
     collection_id: int
     term_weights: bytes | None = None
     configuration: str = ""
     language: str = ""
+    given_questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
-from retrieval.types import Passage, StoredChunk, TriedQuestions
+from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,8 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     else:
         columns.append("NULL::bytea")
     rows = fetch(
-        f"SELECT chunk.id, chunk.collection_id, language, {', '.join(columns)} FROM retrieval_chunk AS chunk "
+        "SELECT chunk.id, chunk.collection_id, language, CASE WHEN questions_edited THEN canonical_questions END, "
+        f"{', '.join(columns)} FROM retrieval_chunk AS chunk "
         f"JOIN retrieval_document AS document ON document.id = chunk.document_id {joined}"
         "WHERE chunk.id = ANY(%s::bigint[])",
         [list(chunk_ids)],
@@ -89,8 +90,9 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
             configuration=configuration,
             language=language,
             term_weights=term_weights,
+            given_questions=tuple(given or ()),
         )
-        for pk, collection, language, configuration, term_weights, sent in rows
+        for pk, collection, language, given, configuration, term_weights, sent in rows
     }
     # Sums of single precision depend on the order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
@@ -131,25 +133,20 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
-def find_given(question: str, chunk_ids: Iterable[int], tried: TriedQuestions) -> frozenset[int]:
+def find_given(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks to which a curator gave this question, or a very similar one.
 
-    ``tried`` questions count instead of the stored ones. Only the wording is compared without an embedder or a scale
-    for its cosines.
+    ``given`` are the questions by chunk id. Only the wording is compared without an embedder or a scale for its
+    cosines.
     """
-    stored = fetch(
-        "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
-        [list(chunk_ids)],
-    )
-    given = [*{**dict(stored), **{pk: tried[pk] for pk in chunk_ids if pk in tried}}.items()]
     asked = normalize(question)
-    found = {pk for pk, wordings in given if asked in map(normalize, wordings)}
+    found = {pk for pk, wordings in given.items() if asked in map(normalize, wordings)}
     calibration = current_calibration() if given and not found else None
     if calibration is None:
         return frozenset(found)
     try:
         vector = encode_query(question)
-        for pk, wordings in given:
+        for pk, wordings in given.items():
             alike = [wording for wording in wordings if ask_alike(question, wording)]
             if any(calibration.likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike):
                 found.add(pk)

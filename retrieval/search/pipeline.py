@@ -291,7 +291,7 @@ def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Cand
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
         places = _place_boosts(question.named_collections, before)
-        given = find_given(question.text, [*terms, *found.tried], found.tried)
+        given = find_given(question.text, {**found.known[0].given_questions, **found.tried})
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)

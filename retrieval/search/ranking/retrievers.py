@@ -112,6 +112,7 @@ class CandidateData:
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     word_shares: Mapping[int, float] = field(default_factory=dict)
     languages: Mapping[int, str] = field(default_factory=dict)
+    given_questions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_candidate_data(
@@ -161,4 +162,10 @@ def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, Stor
         terms = result.ranker.matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed})
         shares.update(result.ranker.word_shares(stored))
-    return CandidateData(scores, matched, shares, {pk: chunk.language for pk, chunk in stored.items()})
+    return CandidateData(
+        scores,
+        matched,
+        shares,
+        {pk: chunk.language for pk, chunk in stored.items()},
+        {pk: chunk.given_questions for pk, chunk in stored.items() if chunk.given_questions},
+    )
