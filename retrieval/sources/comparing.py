@@ -171,8 +171,12 @@ class Comparison:
         self._finish()
 
     def _take_notes(self, connector: Connector) -> None:
-        notes = [*connector.notes, *(self._readers.list_notes() if self._readers is not None else [])]
-        told: dict[str, list[Any]] = {"notes": notes, "samples": connector.samples}
+        about_readers = self._readers.list_notes() if self._readers is not None else []
+        told: dict[str, list[Any]] = {
+            "notes": connector.notes,
+            "samples": connector.samples,
+            "about_readers": about_readers,
+        }
         if told := {name: lines for name, lines in told.items() if lines}:
             self._tally.details |= told
             self._run.write(details=self._tally.details)

@@ -76,7 +76,7 @@ class TakesReaders(forms.Form):
 
 
 class NameTable:
-    """The names of readers here, by their names there. ``unmatched`` are accounts there without an address."""
+    """The names of readers here, by their names there. ``unmatched`` are names there that have none."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         lines: Iterable[str] = options.get("reader_names") or []
@@ -90,8 +90,10 @@ class NameTable:
             here = self._here.get(group)
             if here is not None:
                 named.add(name_reader(here) if "@" in here else here)
-            elif not group.startswith(MAIL):
+            elif group.startswith(MAIL):
                 # No group admits like an address.
+                self.unmatched.add(group)
+            else:
                 named.add(group)
         for user in readers.users:
             # A line that gives a group is one for a group there: an account of its name does not stand for all of it.

@@ -8,6 +8,10 @@ from tests.support.sources import WebServer
 A_PAGE = 3
 
 
+def is_address(name):
+    return "@" in name and not name.startswith("mail:")
+
+
 class ConfluenceWithRights(WebServer):
     """Spaces with pages.
 
@@ -90,8 +94,8 @@ class ConfluenceWithRights(WebServer):
 
     def _subjects(self, names):
         return {
-            "user": {"results": [self._user(name) for name in names if "@" in name]},
-            "group": {"results": [self._group(name) for name in names if "@" not in name]},
+            "user": {"results": [self._user(name) for name in names if is_address(name)]},
+            "group": {"results": [self._group(name) for name in names if not is_address(name)]},
         }
 
     def _user(self, address):
@@ -116,7 +120,7 @@ class ConfluenceWithRights(WebServer):
         return [
             {
                 "operation": operation,
-                "subject": kinds.get(name) or (self._user(name) if "@" in name else self._group(name)),
+                "subject": kinds.get(name) or (self._user(name) if is_address(name) else self._group(name)),
             }
             for name in names
         ]
