@@ -45,7 +45,7 @@ class ItemGone(RagsiteError):
 
 
 @dataclass(frozen=True, slots=True)
-class Readers:
+class ItemReaders:
     """Who may read an item in its source.
 
     ``groups`` and ``users`` are names there; a user is best named by a mail address. ``unread`` says why the readers
@@ -74,7 +74,7 @@ class RemoteItem:
     title: str = ""
     is_entry: bool = False
     depth: int = 0
-    readers: Readers | None = None
+    readers: ItemReaders | None = None
 
 
 @dataclass(frozen=True, slots=True)

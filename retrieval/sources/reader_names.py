@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.models.narrowing import MAIL, name_reader
 from retrieval.sources.options import LinesField
-from retrieval.sources.protocol import Readers
+from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
 
@@ -83,7 +83,7 @@ class NameTable:
         self._here = dict(map(_split, lines))
         self.unmatched: set[str] = set()
 
-    def translate(self, readers: Readers) -> list[str]:
+    def translate(self, readers: ItemReaders) -> list[str]:
         """Return the names under which metadata admit these readers: groups, and addresses with `mail:`."""
         named: set[str] = set()
         for group in readers.groups:

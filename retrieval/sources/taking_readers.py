@@ -17,7 +17,7 @@ from retrieval.models import Document, Source, SourceItem
 from retrieval.models.narrowing import MAIL
 from retrieval.models.source import EVERYBODY
 from retrieval.sources.item_metadata import combine_of_item, names_in
-from retrieval.sources.protocol import Readers, RemoteItem
+from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
 # A run's log names at most this many groups and accounts for each direction, and unknown names.
@@ -55,9 +55,9 @@ class TakenReaders:
     def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names that admit the item's readers, or EVERYBODY.
 
-        Readers that could not be read are those that are known, nobody for a new item.
+        What could not be read is what was known; nobody for a new item.
         """
-        readers = found.readers or Readers(unread=_t("the source does not say"))
+        readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
             self._unread[readers.unread] += 1
             known: list[str] | str | None = item.readers if item is not None else None

@@ -24,6 +24,8 @@ class ConfluenceWithRights(WebServer):
         self.shape = shape
         self.spaces, self.pages, self.limits, self.groups = {}, {}, {}, {}
         self.refused, self.asked = [], []
+        # Restrictions name nobody, and say only how many they name.
+        self.hides_names = False
         # Listings with restrictions are refused, as if an ancestor were in the trash.
         self.has_trash = False
 
@@ -93,6 +95,8 @@ class ConfluenceWithRights(WebServer):
         return {"restrictions": {"read": {"restrictions": self._subjects(self.limits.get(title, []))}}}
 
     def _subjects(self, names):
+        if self.hides_names:
+            return {"user": {"results": [], "size": len(names)}, "group": {"results": [], "size": 0}}
         return {
             "user": {"results": [self._user(name) for name in names if is_address(name)]},
             "group": {"results": [self._group(name) for name in names if not is_address(name)]},

@@ -27,7 +27,7 @@ from retrieval.models import (
     SourceRun,
 )
 from retrieval.search.profiles import profiles
-from retrieval.sources.protocol import Readers, RemoteItem
+from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.taking_readers import TakenReaders
 
 GROUPS = ("sales", "care", "law")
@@ -160,10 +160,10 @@ class World:
         """Let a run find other readers at the source, and the same content."""
         people = self.chance.sample([*PEOPLE], self.chance.randint(0, 2))
         groups = self.chance.sample(GROUPS, self.chance.randint(0, 1))
-        readers = Readers(tuple(groups), tuple(f"{name}@example.org" for name in people))
+        readers = ItemReaders(tuple(groups), tuple(f"{name}@example.org" for name in people))
         self.followed_by = {*groups, *map(_mail_of, people)}
         if self.chance.random() < 0.2:
-            self.followed_by, readers = None, Readers(is_everybody=True)
+            self.followed_by, readers = None, ItemReaders(is_everybody=True)
         follow(self.followed, readers)
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def _build_followed(collection, ingest):
     )
     Document.objects.filter(pk=document.pk).update(origin=source)
     item = SourceItem.objects.create(source=source, key="1", name=document.source, outcome="added")
-    follow(item, Readers(groups=("care",)))
+    follow(item, ItemReaders(groups=("care",)))
     SourceRun.objects.create(source=source, status="done", details={"added": [document.source]})
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection

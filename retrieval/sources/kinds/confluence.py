@@ -11,10 +11,11 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, as_page
 from retrieval.sources.network import Client, check_progress
 from retrieval.sources.options import Account, AddressField, Options
-from retrieval.sources.protocol import Fetched, ItemGone, Readers, RemoteItem, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
 from retrieval.sources.reader_names import TakesReaders
 
 _LIMITS = "restrictions.read.restrictions"
@@ -33,12 +34,12 @@ class ConfluenceOptions(Options, Account, TakesReaders):
     space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
 
 
-class _Unreadable(Exception):
+class _Unreadable(RagsiteError):
     """An answer does not say who may read. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Admitted:
+class _Subjects:
     """Names of groups and identities of accounts, one of which a reader must be."""
 
     groups: frozenset[str] = frozenset()
@@ -50,7 +51,7 @@ class _Admitted:
 class _Rights:
     """What a run learned of rights: who may see the space, the members of groups, and names of accounts."""
 
-    space: _Admitted = field(default_factory=_Admitted)
+    space: _Subjects = field(default_factory=_Subjects)
     unread: str = ""
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     unread_groups: list[str] = field(default_factory=list)
@@ -58,12 +59,12 @@ class _Rights:
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def read_subjects(self, subjects: Mapping[str, Any]) -> _Admitted:
+    def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
         """Return the accounts and groups of an answer. Raises: _Unreadable if it has not both lists."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
-            return _Admitted(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
-        except (KeyError, TypeError) as error:
+            return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
+        except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the answer does not name accounts and groups")) from error
 
     def note_group(self, group: Mapping[str, Any]) -> str:
@@ -78,41 +79,44 @@ class _Rights:
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
-    def read_space(self, permissions: Iterable[Mapping[str, Any]]) -> _Admitted:
+    def read_space(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
         """Return who may see the space, from the permissions as the cloud or as a server lists them."""
-        found = _Admitted()
+        found = _Subjects()
         try:
             for each in permissions:
                 operation = each["operation"]
                 name = operation.get("operation") or operation.get("operationKey")
                 if name == "read" and operation["targetType"] == "space":
                     granted = self._read_grant(each)
-                    found = _Admitted(
+                    found = _Subjects(
                         found.groups | granted.groups,
                         found.users | granted.users,
                         found.is_everybody or granted.is_everybody,
                     )
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
+        if found == _Subjects():
+            # The account itself sees the space, so the answer is not all.
+            raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 
-    def _read_grant(self, grant: Mapping[str, Any]) -> _Admitted:
+    def _read_grant(self, grant: Mapping[str, Any]) -> _Subjects:
         if grant.get("anonymousAccess"):
-            return _Admitted(is_everybody=True)
+            return _Subjects(is_everybody=True)
         if (subject := grant.get("subject")) is not None:
             kind = subject.get("type")
             if kind == "anonymous":
-                return _Admitted(is_everybody=True)
+                return _Subjects(is_everybody=True)
             if kind == "group":
-                return _Admitted(groups=frozenset([self.note_group(subject)]))
-            return _Admitted(users=frozenset([self.note_user(subject)]))
+                return _Subjects(groups=frozenset([self.note_group(subject)]))
+            return _Subjects(users=frozenset([self.note_user(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
         return self.read_subjects({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
 
-    def name_readers(self, admitted: _Admitted) -> Readers:
+    def name_readers(self, admitted: _Subjects) -> ItemReaders:
         users = tuple(sorted(self.names[each] for each in admitted.users))
-        return Readers(tuple(sorted(admitted.groups)), users, admitted.is_everybody)
+        return ItemReaders(tuple(sorted(admitted.groups)), users, admitted.is_everybody)
 
 
 class ConfluenceConnector(WikiConnector):
@@ -198,21 +202,21 @@ class ConfluenceConnector(WikiConnector):
         except (SourceRefused, SourceUnavailable, _Unreadable) as error:
             rights.unread = _explain(error)
 
-    def _find_readers(self, rights: _Rights, page: Mapping[str, Any], unread: str) -> Readers:
+    def _find_readers(self, rights: _Rights, page: Mapping[str, Any], unread: str) -> ItemReaders:
         admitted = rights.space
         try:
             if unread or rights.unread:
                 raise _Unreadable(rights.unread or unread)
             for place in (page, *_read_ancestors(page)):
-                limit = rights.read_subjects(_read_restrictions(place))
+                restrictions = _read_restrictions(place)
                 # Without restrictions, all may read that see the space and the pages above.
-                if limit.groups or limit.users:
-                    admitted = self._intersect(rights, admitted, limit)
+                if _is_restricted(restrictions):
+                    admitted = self._intersect(rights, admitted, rights.read_subjects(restrictions))
         except _Unreadable as error:
-            return Readers(unread=str(error))
+            return ItemReaders(unread=str(error))
         return rights.name_readers(admitted)
 
-    def _intersect(self, rights: _Rights, one: _Admitted, other: _Admitted) -> _Admitted:
+    def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
         """Return who is admitted by both. The members of a group are asked for where the other does not name it."""
         if one.is_everybody:
             return other
@@ -230,7 +234,7 @@ class ConfluenceConnector(WikiConnector):
                 else:
                     found |= members & in_those
         in_groups = frozenset[str]().union(*(rights.members.get(each, frozenset()) for each in groups))
-        return _Admitted(groups, named | (found - in_groups))
+        return _Subjects(groups, named | (found - in_groups))
 
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
         """Return the members of the group; none if they cannot be read, so that nobody is admitted too much."""
@@ -276,6 +280,15 @@ def _read_ancestors(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(ancestors, list):
         raise _Unreadable(_t("the answer does not name the pages above"))
     return ancestors
+
+
+def _is_restricted(restrictions: Mapping[str, Any]) -> bool:
+    """Return whether somebody is named, also if the answer leaves out who. Raises: _Unreadable."""
+    try:
+        lists = [restrictions["user"], restrictions["group"]]
+        return any(each["results"] or int(each.get("size") or each.get("totalSize") or 0) for each in lists)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _Unreadable(_t("the answer does not name accounts and groups")) from error
 
 
 def _read_restrictions(page: Mapping[str, Any]) -> Mapping[str, Any]:

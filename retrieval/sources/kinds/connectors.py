@@ -26,7 +26,7 @@ from retrieval.sources.airbyte.programs import check_allowed
 from retrieval.sources.airbyte.spec_forms import build_config, fields_of
 from retrieval.sources.kinds.wikis import as_page
 from retrieval.sources.options import LinesField, SecretField
-from retrieval.sources.protocol import Connector, Fetched, Obstacle, Readers, RemoteItem, SourceRefused
+from retrieval.sources.protocol import Connector, Fetched, ItemReaders, Obstacle, RemoteItem, SourceRefused
 from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
@@ -276,16 +276,16 @@ class ConnectorSource(Connector):
             shown = strip_tags(body) if kept["format"] == "html" else body
             self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key})
 
-    def _read_readers(self, record: Mapping[str, Any]) -> Readers | None:
+    def _read_readers(self, record: Mapping[str, Any]) -> ItemReaders | None:
         """Return the readers that a record names; a record that names none is open to nobody."""
         if not self.options.get("takes_readers"):
             return None
         path = self.options.get("readers_field") or ""
         if not path:
-            return Readers(unread=_t("name the field of the readers"))
+            return ItemReaders(unread=_t("name the field of the readers"))
         values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
         named = [name for value in values for each in value.split(",") if (name := _read_text({"x": each}, "x"))]
-        return Readers(
+        return ItemReaders(
             groups=tuple(name for name in named if "@" not in name), users=tuple(name for name in named if "@" in name)
         )
 

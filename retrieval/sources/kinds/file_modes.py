@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.protocol import Readers
+from retrieval.sources.protocol import ItemReaders
 
 _ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
 
@@ -38,7 +38,7 @@ class FileModes:
         self._folders: dict[Path, _Admitted] = {}
         self._groups_of: dict[int, frozenset[int]] = {}
 
-    def find_readers(self, path: Path, status: os.stat_result) -> Readers:
+    def find_readers(self, path: Path, status: os.stat_result) -> ItemReaders:
         real = path.resolve() if path.is_symlink() else path
         admitted = _read_mode(real, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
         for folder in real.parents:
@@ -46,8 +46,8 @@ class FileModes:
             if folder == self._root:
                 break
         if admitted.has_access_list:
-            return Readers(unread=_t("access lists of files are not read"))
-        return Readers(
+            return ItemReaders(unread=_t("access lists of files are not read"))
+        return ItemReaders(
             tuple(sorted(map(_name_group, admitted.groups))),
             tuple(sorted(map(_name_user, admitted.users))),
             admitted.is_everybody,

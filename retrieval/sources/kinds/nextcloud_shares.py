@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from django.utils.translation import gettext as _t
 
 from retrieval.sources.network import Client, check_listing
-from retrieval.sources.protocol import Readers, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import ItemReaders, SourceRefused, SourceUnavailable
 
 _SERVICE = "/remote.php/"
 _TO_ACCOUNT, _TO_GROUP = 0, 1
@@ -28,15 +28,15 @@ class Shares:
     groups: dict[PurePosixPath, set[str]] = field(default_factory=dict)
     users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
 
-    def find_readers(self, name: str) -> Readers:
+    def find_readers(self, name: str) -> ItemReaders:
         """Return the readers of the file: a share of a folder is one of all that it contains."""
         if self.unread:
-            return Readers(unread=self.unread)
+            return ItemReaders(unread=self.unread)
         path = self.root / name
         places = [path, *path.parents]
         groups = set[str]().union(*(self.groups.get(each, ()) for each in places))
         users = {self.owner}.difference([""]).union(*(self.users.get(each, ()) for each in places))
-        return Readers(tuple(sorted(groups)), tuple(sorted(users)))
+        return ItemReaders(tuple(sorted(groups)), tuple(sorted(users)))
 
 
 def read_shares(client: Client, address: str, account: str) -> Shares:

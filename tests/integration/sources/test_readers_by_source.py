@@ -123,6 +123,23 @@ def test_a_run_that_cannot_read_rights_keeps_what_it_knows_and_closes_what_is_ne
     assert ("Alpha" in seen_by(people["bob"]), "New" in seen_by(people["ann"])) == (False, True)
 
 
+def test_an_answer_that_leaves_out_names_opens_nothing(wiki, library, people):
+    source = source_of(wiki, library)
+    wiki.limits = {"Alpha": ["hr"]}
+    run_once(source)
+    # No reader of the space is named: what is known stays.
+    wiki.spaces["DOC"] = []
+    run = run_once(source)
+    assert "does not name who may see the space" in run.details["about_readers"][0]
+    assert seen_by(people["bob"]) == ["Below", "Beta", "Delta", "Gamma"]
+    # A page is restricted to somebody whom the answer does not name.
+    wiki.spaces["DOC"] = ["*"] if wiki.shape == "cloud" else ["staff"]
+    wiki.hides_names = True
+    run_once(source)
+    assert "Alpha" not in seen_by(people["ann"])
+    assert "Delta" in seen_by(people["bob"])
+
+
 def test_members_that_cannot_be_read_admit_nobody(wiki, library, people):
     wiki.limits = {"Alpha": ["ann@example.org"], "Beta": ["staff"]}
     wiki.refused = ["group/"]

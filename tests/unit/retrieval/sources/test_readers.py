@@ -17,7 +17,7 @@ from retrieval.sources.kinds import file_modes
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.kinds.nextcloud_shares import read_shares
 from retrieval.sources.network import Response
-from retrieval.sources.protocol import Readers
+from retrieval.sources.protocol import ItemReaders
 from retrieval.sources.reader_names import NamesField, NameTable
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "mail:d@example.org"]), max_size=4)
@@ -75,7 +75,7 @@ def test_names_there_become_names_here(groups, users, named, unmatched):
         "Finance dept = Finance\ncn=x,ou=y = Care\njsmith=John@example.org\none person = ann@example.org"
     )
     table = NameTable({"reader_names": lines})
-    assert table.translate(Readers(tuple(groups), tuple(users))) == named
+    assert table.translate(ItemReaders(tuple(groups), tuple(users))) == named
     assert sorted(table.unmatched) == unmatched
 
 
@@ -180,9 +180,9 @@ def test_a_share_of_a_folder_is_one_of_its_files(path):
     [(asked, headers)] = client.asked
     assert asked.startswith("https://cloud.example.org/sub/ocs/v2.php/apps/files_sharing/api/v1/shares?")
     assert headers == {"OCS-APIRequest": "true"}
-    assert shares.find_readers("a.md") == Readers(("staff",), ("ann",))
-    assert shares.find_readers("pay/x.md") == Readers(("staff",), ("ann", "bob"))
-    assert shares.find_readers("drop/x.md") == Readers(("staff",), ("ann",))
+    assert shares.find_readers("a.md") == ItemReaders(("staff",), ("ann",))
+    assert shares.find_readers("pay/x.md") == ItemReaders(("staff",), ("ann", "bob"))
+    assert shares.find_readers("drop/x.md") == ItemReaders(("staff",), ("ann",))
 
 
 @pytest.mark.parametrize(
