@@ -218,7 +218,7 @@ def test_a_preview_says_what_would_open_and_close_and_changes_nothing(wiki, libr
     assert (run.details["opened"], run.details["closed"]) == ([["hr", 1]], [["staff", 3]])
     assert "Alpha" in seen_by(people["bob"])
     page = admin.get(reverse("admin:retrieval_source_change", args=[source.pk])).content.decode()
-    assert "<h3>Documents that closed</h3><ul><li><strong>staff</strong>: 3</li></ul>" in page
+    assert "<h3>Documents that closed, and to whom</h3><ul><li><strong>staff</strong>: 3</li></ul>" in page
 
 
 def test_unknown_names_admit_nobody_and_are_named(wiki, library, people):
