@@ -281,6 +281,7 @@ class Comparison:
                             taken.change(item, document, of_source, readers)
                             item.save(update_fields=["readers", "own_groups"])
                             self._run.write(details=self._tally.details)
+                            self._has_read = True
             except DocumentRejected as error:
                 raise SourceRefused(str(error)) from error
 

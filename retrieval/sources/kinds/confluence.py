@@ -27,7 +27,7 @@ _MEMBERS_A_PAGE = 200
 _MOST_MEMBERS = 10_000
 
 
-class ConfluenceOptions(Options, Account, TakesReaders):
+class ConfluenceOptions(TakesReaders, Options, Account):
     url = AddressField(
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
     )

@@ -39,12 +39,10 @@ class FileModes:
         self._groups_of: dict[int, frozenset[int]] = {}
 
     def find_readers(self, path: Path, status: os.stat_result) -> ItemReaders:
-        real = path.resolve() if path.is_symlink() else path
-        admitted = _read_mode(real, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
-        for folder in real.parents:
-            admitted = self._intersect(admitted, self._read_folder(folder))
-            if folder == self._root:
-                break
+        try:
+            admitted = self._find_admitted(path.resolve() if path.is_symlink() else path, status)
+        except OSError as error:
+            return ItemReaders(unread=error.strerror or type(error).__name__)
         if admitted.has_access_list:
             return ItemReaders(unread=_t("access lists of files are not read"))
         return ItemReaders(
@@ -52,6 +50,14 @@ class FileModes:
             tuple(sorted(map(_name_user, admitted.users))),
             admitted.is_everybody,
         )
+
+    def _find_admitted(self, path: Path, status: os.stat_result) -> _Admitted:
+        admitted = _read_mode(path, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
+        for folder in path.parents:
+            admitted = self._intersect(admitted, self._read_folder(folder))
+            if folder == self._root:
+                break
+        return admitted
 
     def _read_folder(self, folder: Path) -> _Admitted:
         if folder not in self._folders:

@@ -34,7 +34,7 @@ _WANTED = (
 )
 
 
-class WebDavOptions(Options, Account, TakesReaders):
+class WebDavOptions(TakesReaders, Options, Account):
     url = AddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )

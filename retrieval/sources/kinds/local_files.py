@@ -63,7 +63,7 @@ class FolderPathField(forms.CharField):
         return str(folder)
 
 
-class FolderOptions(Options, Readable, TakesReaders):
+class FolderOptions(TakesReaders, Options, Readable):
     path = FolderPathField(
         label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
     )

@@ -127,8 +127,9 @@ def readers_of(folder, path, mode, of_folder=0o755):
         (0o644, 0o750, ("mine",), False),
         (0o644, 0o700, (), False),
         (0o640, 0o710, ("mine",), False),
-        # A folder may be passed by its x alone; the group is shut out by a mode that admits all others.
+        # A folder may be passed by its x alone.
         (0o644, 0o711, (), True),
+        # The group is shut out, which no list of readers can say.
         (0o604, 0o755, (), False),
     ],
 )
