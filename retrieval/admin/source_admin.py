@@ -69,6 +69,10 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
+        # The documents then follow the source's own metadata again, at once.
+        is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
+        if is_switched_off and (reason := reason_not_to_change(self.instance.collection)):
+            self.add_error("takes_readers", ValidationError(reason))
         chosen = (cleaned or {}).get("collection")
         namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
         if namesakes.filter(name=(cleaned or {}).get("name")).exists():

@@ -41,12 +41,14 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         # The lock order of every upload avoids deadlocks.
         with lock_for_change(document.collection_id):
             document.lock()
+            # The rights may have changed since this process began to read.
+            metadata = Document.objects.values_list("metadata", flat=True).get(pk=document.pk)
             submit(
                 document.collection,
                 source,
                 member.data,
                 language=document.language,
-                metadata=document.metadata,
+                metadata=metadata,
                 parent=document,
             )
 

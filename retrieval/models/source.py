@@ -20,6 +20,9 @@ STALE_MINUTES = 60
 # Programs send the documents of a source of this kind: it is never read.
 PUSH = "push"
 
+# The readers of an item that all readers of the collection may read.
+EVERYBODY = "everybody"
+
 # These options name a secret's server and its protection.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
@@ -83,6 +86,10 @@ class Source(SecretHolder):
     @property
     def is_pushed(self) -> bool:
         return self.kind == PUSH
+
+    @property
+    def takes_readers(self) -> bool:
+        return bool(self.options.get("takes_readers"))
 
     @property
     def own_documents(self) -> models.QuerySet[Document]:
@@ -150,7 +157,9 @@ class SourceItem(models.Model):
     """The last seen state of a source's item, and its document.
 
     ``key`` is its name in the source, ``name`` the document's source. ``fingerprint`` shows changes without reading;
-    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``.
+    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``. ``readers`` are
+    names that admit readers, as the source said last, or EVERYBODY; None if the source takes none over.
+    ``own_groups`` is what else limits the document then: a record's own groups, or a curator.
     """
 
     class Outcome(models.TextChoices):
@@ -168,6 +177,8 @@ class SourceItem(models.Model):
     validators = models.JSONField(default=dict)
     content_hash = models.CharField(max_length=64, blank=True)
     links = models.JSONField(default=list)
+    readers = models.JSONField(null=True)
+    own_groups = models.JSONField(null=True)
     seen_by_run = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
 from retrieval.models.collection import CURATING
 from retrieval.models.narrowing import MAIL
+from retrieval.rights.reasons import explain_source
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -75,10 +76,14 @@ def list_document_readers(document: Document) -> list[Readers]:
     named = document.metadata[key]
     names = [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]
     may_ask = list_accounts(asking).values("pk")
+    of_source = explain_source(document)
     found = [
         Readers(
             ReaderKind.GROUP,
-            _("Its metadata limit it to groups. Counted are the members that may ask %s.") % document.collection,
+            _join(
+                _("Its metadata limit it to groups. Counted are the members that may ask %s.") % document.collection,
+                of_source,
+            ),
             Q(pk__in=_list_members(Q(name=name))) & Q(pk__in=may_ask),
             name,
         )
@@ -87,9 +92,13 @@ def list_document_readers(document: Document) -> list[Readers]:
     ]
     for address in sorted({name.removeprefix(MAIL) for name in names if name.startswith(MAIL)}):
         owners = EmailAddress.objects.filter(email__iexact=address, verified=True).values("user")
-        rule = _("It is limited to some readers, and the account is named by its address.")
+        rule = _join(_("It is limited to some readers, and the account is named by its address."), of_source)
         found.append(Readers(ReaderKind.ACCOUNT, rule, Q(pk__in=owners) & Q(pk__in=may_ask), address))
     return [*found, *_list_curating(document.collection), _list_superusers()]
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _list_by_visibility(collection: Collection) -> Iterator[Readers]:

@@ -10,8 +10,9 @@ from django.utils.translation import gettext as _
 
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
-from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models import Collection, CollectionGrant, Document, Draft, PushedItem, SourceItem, Visibility
 from retrieval.models.narrowing import MAIL, build_readers
+from retrieval.models.source import EVERYBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +98,38 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
         rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(
             name.removeprefix(MAIL) for name in names
         )
-    return Reason(is_seen, rule, remark)
+    return Reason(is_seen, f"{rule} {explain_source(document)}".rstrip(), remark)
+
+
+# The sentence about a source names at most this many readers.
+_MOST_NAMED = 20
+
+
+def explain_source(document: Document) -> str:
+    """Return what the source of the document says about its readers; empty if it says nothing.
+
+    It names only those that the document's metadata name too.
+    """
+    key = settings.DOCUMENT_GROUPS_KEY
+    top = document
+    while top.parent is not None:
+        top = top.parent
+    if top.origin is None or key not in document.metadata:
+        return ""
+    items = (PushedItem if top.origin.is_pushed else SourceItem)._default_manager
+    said = items.filter(source=top.origin, name=top.source, readers__isnull=False).values_list("readers", flat=True)
+    readers = said.first()
+    if readers is None:
+        return ""
+    if readers == EVERYBODY:
+        return _("The source %s names everybody.") % top.origin
+    named = document.metadata[key]
+    kept = {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
+    names = [str(name).removeprefix(MAIL) for name in readers if name in kept]
+    if not names:
+        return _("The source %s names nobody who may read it here.") % top.origin
+    more = " …" if len(names) > _MOST_NAMED else ""
+    return _("The source %(source)s names %(names)s.") % {
+        "source": top.origin,
+        "names": ", ".join(names[:_MOST_NAMED]) + more,
+    }

@@ -38,6 +38,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
+from retrieval.sources.taking_readers import TakenReaders
 
 # The log of a run names at most this many items; its numbers count all.
 MOST_NAMED = 100
@@ -60,6 +61,7 @@ class Tally:
             return
         self.counts["removed"] = run.removed
         self.details["removed"] = run.details.get("removed", [])
+        self.details |= {name: run.details[name] for name in ("opened", "closed") if name in run.details}
         for item in items:
             if item.seen_by_run == run.pk:
                 self.count(item.outcome, item.key, item.error)
@@ -146,7 +148,10 @@ class Comparison:
         self._documents = set(self._source.own_documents.values_list("source", flat=True))
         self._total_before = sum(item.name in self._documents for item in self._items.values())
         self._tally = Tally(run, self._items.values())
+        takes = self._source.takes_readers
+        self._readers = TakenReaders(self._source, self._tally.details) if takes else None
         self._formats = known_formats()
+        self._wanted_readers: dict[str, list[str] | str] = {}
         self._visited: set[str] = set()
         self._present: set[str] = set()
         self._kept: list[int] = []
@@ -166,7 +171,12 @@ class Comparison:
         self._finish()
 
     def _take_notes(self, connector: Connector) -> None:
-        told: dict[str, list[Any]] = {"notes": connector.notes, "samples": connector.samples}
+        about_readers = self._readers.list_notes() if self._readers is not None else []
+        told: dict[str, list[Any]] = {
+            "notes": connector.notes,
+            "samples": connector.samples,
+            "about_readers": about_readers,
+        }
         if told := {name: lines for name, lines in told.items() if lines}:
             self._tally.details |= told
             self._run.write(details=self._tally.details)
@@ -217,6 +227,8 @@ class Comparison:
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             return _read_links(item)
+        if self._readers is not None:
+            self._take_readers(self._readers, found, item)
         # A deleted document is created again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
@@ -253,6 +265,26 @@ class Comparison:
         # An unreadable item keeps its links.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
+    def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
+        """Let a stored document follow the item's readers, before its content is compared."""
+        readers = self._wanted_readers[found.key] = taken.find(found, item)
+        if not self._is_real:
+            taken.foresee(item, readers)
+        elif item is not None and item.name in self._documents and taken.is_news(item, readers):
+            try:
+                with transaction.atomic():
+                    of_source = current_metadata(self._source)
+                    with lock_for_change(self._source.collection_id):
+                        self._run.lock()
+                        document = self._source.own_documents.select_for_update().filter(source=item.name).first()
+                        if document is not None:
+                            taken.change(item, document, of_source, readers)
+                            item.save(update_fields=["readers", "own_groups"])
+                            self._run.write(details=self._tally.details)
+                            self._has_read = True
+            except DocumentRejected as error:
+                raise SourceRefused(str(error)) from error
+
     def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
         data = fetched.data if is_wanted(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
@@ -271,11 +303,13 @@ class Comparison:
             item.name = item.name if had_document else self._new_name(found, fetched)
             check_content(data, item.name)
         item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
-        item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
+        item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
         if self._is_real:
             with transaction.atomic():
                 self._run.lock()
                 if data is not None and outcome != Outcome.UNCHANGED:
+                    is_limited = outcome == Outcome.ADDED or self._readers is not None
+                    of_source = current_metadata(self._source) if is_limited else {}
                     url = found.url if len(found.url) <= _LONGEST_NAME else ""
                     submission = submit(
                         self._source.collection,
@@ -283,11 +317,15 @@ class Comparison:
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
+                        metadata=of_source if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
                     if fetched.metadata is not None:
                         self._describe(submission.document, url, fetched.metadata)
+                    if self._readers is not None:
+                        readers = self._wanted_readers[found.key]
+                        self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
+                        self._run.write(details=self._tally.details)
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
@@ -400,6 +438,11 @@ def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
     """Return a hash of the file, and of what else is stored of a record."""
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
+
+
+def _as_arguments(link: RemoteItem) -> dict[str, Any]:
+    # The readers come with each listing, and are not stored with a link.
+    return {name: value for name, value in asdict(link).items() if name != "readers"}
 
 
 def _read_links(item: SourceItem) -> Iterator[RemoteItem]:

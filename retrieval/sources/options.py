@@ -20,9 +20,9 @@ from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
+from retrieval.sources.item_metadata import forget_readers, share_source_metadata
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.pushed_metadata import share_source_metadata
 
 
 class LinesField(forms.CharField):
@@ -111,7 +111,7 @@ class Options(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        shared = {"base_url", "username", "password", "include", "exclude"}
+        shared = {"base_url", "username", "password", "include", "exclude", "takes_readers", "reader_names"}
         self.order_fields([name for name in self.fields if name not in shared])
 
 
@@ -185,7 +185,7 @@ _GIVE = """
 
 
 def save_source(source: Source) -> None:
-    """Save the source, and copy changed metadata to its documents.
+    """Save the source, and copy changed metadata to its documents; forget readers that it takes over no longer.
 
     Raises: DocumentRejected if the collection's documents may not be changed.
     """
@@ -193,12 +193,15 @@ def save_source(source: Source) -> None:
         is_new = source.pk is None
         before = current_metadata(source)
         source.save()
-        if is_new or before == source.metadata:
+        has_readers = not is_new and not source.takes_readers and source.items.filter(readers__isnull=False).exists()
+        if is_new or (before == source.metadata and not has_readers):
             return
         with lock_for_change(source.collection_id), connection.cursor() as cursor:
-            cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
-            if source.is_pushed:
+            if before != source.metadata:
+                cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
                 share_source_metadata(source, before)
+            if has_readers:
+                forget_readers(source)
 
 
 def current_metadata(source: Source) -> dict[str, object]:

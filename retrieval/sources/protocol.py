@@ -45,12 +45,26 @@ class ItemGone(RagsiteError):
 
 
 @dataclass(frozen=True, slots=True)
+class ItemReaders:
+    """Who may read an item in its source.
+
+    ``groups`` and ``users`` are names there; a user is best named by a mail address. ``unread`` says why the readers
+    could not be read: nothing else is known then.
+    """
+
+    groups: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    is_everybody: bool = False
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RemoteItem:
     """An item listed by a source.
 
     ``key`` never changes. ``name`` is a path, which shows the format and is matched by patterns, unless ``is_entry``.
     The same ``fingerprint`` means the same content; an empty one is requested in each run. ``depth`` is the number of
-    links to it.
+    links to it. ``readers`` come with each listing, also of unchanged items, if the kind can tell them.
     """
 
     key: str
@@ -60,6 +74,7 @@ class RemoteItem:
     title: str = ""
     is_entry: bool = False
     depth: int = 0
+    readers: ItemReaders | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +124,8 @@ class Connector:
     has_address = True
     # Items that are no longer listed are gone. A feed lists only its newest entries.
     lists_everything = True
+    # Items name their readers, if the option takes_readers is on.
+    tells_readers = False
     # The run only reports.
     is_preview = False
 

@@ -27,7 +27,7 @@ from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_br
 from retrieval.documents.submission import check_size, read_upload, requeue, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.sources.pushed_metadata import combine_metadata
+from retrieval.sources.item_metadata import combine_pushed
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -118,7 +118,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
             # The document keeps its number when its format, and with it its name, changes.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
-        metadata = combine_metadata(item, source_metadata) if is_described else None
+        metadata = combine_pushed(item, source_metadata) if is_described else None
         submission = submit(
             source.collection,
             item.name,

@@ -323,6 +323,7 @@ def assert_the_rule_is_that_of_the_site(world):
         shelved = {f"{shelf.secret}.md" for shelf in world.shelves}
         assert {f"{word}.md" for word in readable} == seen & shelved
         assert (f"{world.narrowed_words[0]}.md" in seen) == world.may_read_narrowed(person)
+        assert (f"{world.followed_words[0]}.md" in seen) == world.may_read_followed(person)
 
 
 def test_nobody_reads_what_they_may_not_see(ingest, settings, monkeypatch):

@@ -1,6 +1,7 @@
 """A site of people and collections with a rule of its own for rights: who may see which word.
 
-Each part with its own readers, a collection or a narrowed document, has words that occur only there.
+Each part with its own readers has words that occur only there: a collection, a narrowed document, and a document with
+readers by source.
 """
 
 import random
@@ -22,9 +23,12 @@ from retrieval.models import (
     PushedItem,
     SearchProfile,
     Source,
+    SourceItem,
     SourceRun,
 )
 from retrieval.search.profiles import profiles
+from retrieval.sources.protocol import ItemReaders, RemoteItem
+from retrieval.sources.taking_readers import TakenReaders
 
 GROUPS = ("sales", "care", "law")
 # Name: groups, and whether it is staff, with all permissions.
@@ -75,6 +79,10 @@ class World:
     # None: it is not narrowed.
     narrowed_to: set[str] | None
     narrowed_words: tuple[str, str]
+    # Its source names its readers; they are names, and None is everybody.
+    followed: SourceItem
+    followed_by: set[str] | None
+    followed_words: tuple[str, str]
     members: dict[str, set[str]]
     clients: dict[str, Client]
     tokens: list[str] = field(default_factory=list)
@@ -95,22 +103,29 @@ class World:
         return open_to[shelf.visibility] or (person != VISITOR and bool(self.roles(person, shelf)))
 
     def may_read_narrowed(self, person):
+        return self._is_admitted(person, self.narrowed_to)
+
+    def may_read_followed(self, person):
+        return self._is_admitted(person, self.followed_by)
+
+    def _is_admitted(self, person, named):
         shelf = self.shelves[0]
         curates = bool(self.roles(person, shelf) & {"curator", "manager"})
         curates |= self.is_staff(person) and shelf.visibility != "granted"
         names = self.members.get(person, set()) | {_mail_of(person)}
-        is_named = self.narrowed_to is None or bool(names & self.narrowed_to)
+        is_named = named is None or bool(names & named)
         return self.may_read(person, shelf) and (curates or is_named)
 
     def hidden_from(self, person):
         """Return the words, secret and spoken, that must not be in a response to this person now."""
         words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
-        return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
+        words += [] if self.may_read_narrowed(person) else [self.narrowed_words]
+        return words + ([] if self.may_read_followed(person) else [self.followed_words])
 
     # Changes --------------------------------------------------------------------------------------------------------
 
     def change_a_right(self):
-        self.chance.choice([self._move, self._open, self._grant, self._narrow])()
+        self.chance.choice([self._move, self._open, self._grant, self._narrow, self._follow])()
 
     def _move(self):
         person, group = self.chance.choice(list(PEOPLE)), self.chance.choice(GROUPS)
@@ -141,6 +156,16 @@ class World:
         metadata = {} if self.narrowed_to is None else {"groups": sorted(self.narrowed_to)}
         Document.objects.filter(pk=self.narrowed.pk).update(metadata=metadata)
 
+    def _follow(self):
+        """Let a run find other readers at the source, and the same content."""
+        people = self.chance.sample([*PEOPLE], self.chance.randint(0, 2))
+        groups = self.chance.sample(GROUPS, self.chance.randint(0, 1))
+        readers = ItemReaders(tuple(groups), tuple(f"{name}@example.org" for name in people))
+        self.followed_by = {*groups, *map(_mail_of, people)}
+        if self.chance.random() < 0.2:
+            self.followed_by, readers = None, ItemReaders(is_everybody=True)
+        follow(self.followed, readers)
+
     # Questions ------------------------------------------------------------------------------------------------------
 
     def question(self, person, collection=""):
@@ -165,7 +190,7 @@ class World:
 
     @property
     def secrets(self):
-        return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0]]
+        return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0], self.followed_words[0]]
 
     def scope(self):
         """Return the short name of a collection, or "" for all."""
@@ -227,6 +252,7 @@ def build_world(seed, ingest):
     )
     sent_to = Source.objects.create(collection=shelves[0].collection, name="Sent", kind="push")
     _note_push(sent_to, narrowed)
+    followed = _build_followed(shelves[0].collection, ingest)
     profiles.add_version(SearchProfile.objects.create(slug="shop", name="Shop"), profiles.built_in_profile())
     world = World(
         chance=chance,
@@ -234,6 +260,9 @@ def build_world(seed, ingest):
         narrowed=narrowed,
         narrowed_to={"sales"},
         narrowed_words=_NARROWED,
+        followed=followed,
+        followed_by={"care"},
+        followed_words=_FOLLOWED,
         members={name: set(groups) for name, (groups, _staff) in PEOPLE.items()},
         clients=clients,
     )
@@ -263,6 +292,7 @@ _WORDS = (
     ("moxivantel", "lurbqueden"),
 )
 _NARROWED = ("kubrelvoth", "jaxorimble")
+_FOLLOWED = ("dwenquilbar", "frostumvile")
 
 
 def _build_shelf(name, visibility, words, ingest):
@@ -296,6 +326,36 @@ def _build_shelf(name, visibility, words, ingest):
     SourceRun.objects.create(source=source, status="done", details={"added": named})
     Document.objects.filter(pk=document.pk).update(origin=source)
     return Shelf(collection, secret, spoken, visibility)
+
+
+def _build_followed(collection, ingest):
+    """Return an item whose source names its readers, with an approved answer, questions and a run that names it."""
+    secret, spoken = _FOLLOWED
+    document = ingest(collection, f"{secret}.md", TEXT.format(secret=secret, spoken=spoken))
+    chunk = Chunk.objects.filter(document=document).order_by("ordinal")[0]
+    Chunk.objects.filter(document=document).update(canonical_questions=[f"What is {secret} of the boiler house for?"])
+    source = Source.objects.create(
+        collection=collection, name="Wiki", kind="confluence", options={"takes_readers": True}
+    )
+    Document.objects.filter(pk=document.pk).update(origin=source)
+    item = SourceItem.objects.create(source=source, key="1", name=document.source, outcome="added")
+    follow(item, ItemReaders(groups=("care",)))
+    SourceRun.objects.create(source=source, status="done", details={"added": [document.source]})
+    approved = ApprovedAnswer(
+        question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
+    )
+    approval.approve(approved, None)
+    approval.save_sources(approved, [(1, chunk)])
+    approval.save_wordings(approved, [])
+    return item
+
+
+def follow(item, readers):
+    """Do what a run does that finds these readers."""
+    taken = TakenReaders(item.source, {})
+    names = taken.find(RemoteItem("1", "page", readers=readers), item)
+    taken.change(item, Document.objects.get(origin=item.source), item.source.metadata, names)
+    item.save()
 
 
 def _note_push(source, document):

@@ -11,6 +11,7 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
 from retrieval.sources.sync_runs import RunRefused, finish_in_process, request_run
+from retrieval.sources.taking_readers import ALL
 
 Counted = Literal["added", "changed", "unchanged", "removed", "failed"]
 NUMBERS: tuple[Counted, ...] = ("added", "changed", "unchanged", "removed", "failed")
@@ -21,6 +22,10 @@ class RunDetails(TypedDict, total=False):
 
     failures: list[list[str]]
     left_out: list[list[str]]
+    # Names of readers, each with a number of documents.
+    opened: list[tuple[str, int]]
+    closed: list[tuple[str, int]]
+    about_readers: list[str]
 
 
 class SyncResult(TypedDict):
@@ -72,6 +77,13 @@ class Command(PreparedCommand):
             self.stderr.write(f"{source}: {name}: {why}")
         for name, why in result["details"].get("left_out", []):
             self.stderr.write(f"{source}: left out: {name}: {why}")
+        details = result["details"]
+        for done, counts in (("opened", details.get("opened")), ("closed", details.get("closed"))):
+            if counts:
+                named = ", ".join(f"{'everybody' if name == ALL else name} {number}" for name, number in counts)
+                self.stdout.write(f"{source}: documents {done} to: {named}.")
+        for note in result["details"].get("about_readers", []):
+            self.stderr.write(f"{source}: {note}")
         if result.get("kept_back"):
             self.stderr.write(
                 f"{source}: {result['kept_back']} documents are gone, and wait for consent to be removed."

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from retrieval.sources.kinds import connectors, feed, file_servers, local_files, mailbox, push, website, wikis
+from retrieval.sources.kinds import (
+    confluence,
+    connectors,
+    feed,
+    file_servers,
+    local_files,
+    mailbox,
+    push,
+    website,
+    wikis,
+)
 from retrieval.sources.protocol import Connector
 
 KINDS: dict[str, type[Connector]] = {
@@ -15,7 +25,7 @@ KINDS: dict[str, type[Connector]] = {
         file_servers.WebDavConnector,
         mailbox.MailboxConnector,
         feed.FeedConnector,
-        wikis.ConfluenceConnector,
+        confluence.ConfluenceConnector,
         wikis.MediaWikiConnector,
         push.PushConnector,
         connectors.ConnectorSource,

@@ -26,7 +26,8 @@ from retrieval.sources.airbyte.programs import check_allowed
 from retrieval.sources.airbyte.spec_forms import build_config, fields_of
 from retrieval.sources.kinds.wikis import as_page
 from retrieval.sources.options import LinesField, SecretField
-from retrieval.sources.protocol import Connector, Fetched, Obstacle, RemoteItem, SourceRefused
+from retrieval.sources.protocol import Connector, Fetched, ItemReaders, Obstacle, RemoteItem, SourceRefused
+from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
 _SAMPLE_CHARACTERS = 1000
@@ -121,6 +122,15 @@ def _mapping_fields(found: Mapping[str, Any], stream: str) -> dict[str, forms.Fi
             required=False,
             help_text=_("Fields, one per line, or name=field. The metadata of the source come before them."),
         ),
+        **TakesReaders.base_fields,
+        "readers_field": forms.CharField(
+            label=_("Readers"),
+            required=False,
+            max_length=300,
+            help_text=_(
+                "The field that names who may read the record: groups and mail addresses, a list, or with commas."
+            ),
+        ),
     }
 
 
@@ -148,6 +158,7 @@ class ConnectorSource(Connector):
     description = _("Records of a service, read by a connector of Airbyte's protocol that a superuser registered.")
     form = ConnectorOptions
     has_address = False
+    tells_readers = True
 
     @classmethod
     def find_obstacles(cls) -> list[Obstacle]:
@@ -256,12 +267,27 @@ class ConnectorSource(Connector):
         name = f"{slugify(title)[:100] or 'record'}.{kept['format']}"
         fingerprint = hashlib.sha256(line).hexdigest()
         # The last record of a key is the newest.
-        item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True)
+        item = RemoteItem(
+            key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=self._read_readers(record)
+        )
         self._places[key] = _Place(item, start, len(line))
         if self.is_preview and len(self.samples) < SAMPLES:
             body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
             shown = strip_tags(body) if kept["format"] == "html" else body
             self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key})
+
+    def _read_readers(self, record: Mapping[str, Any]) -> ItemReaders | None:
+        """Return the readers that a record names; a record that names none is open to nobody."""
+        if not self.options.get("takes_readers"):
+            return None
+        path = self.options.get("readers_field") or ""
+        if not path:
+            return ItemReaders(unread=_t("name the field of the readers"))
+        values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
+        named = [name for value in values for each in value.split(",") if (name := _read_text({"x": each}, "x"))]
+        return ItemReaders(
+            groups=tuple(name for name in named if "@" not in name), users=tuple(name for name in named if "@" in name)
+        )
 
     def _read_metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the metadata of a record; None marks a name whose field is empty."""

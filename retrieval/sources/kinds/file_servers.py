@@ -10,6 +10,7 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.sources.kinds.nextcloud_shares import read_shares
 from retrieval.sources.network import (
     HttpConnector,
     Response,
@@ -23,6 +24,7 @@ from retrieval.sources.network import (
 )
 from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
+from retrieval.sources.reader_names import TakesReaders
 
 # Servers refuse to list all levels at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
@@ -32,7 +34,7 @@ _WANTED = (
 )
 
 
-class WebDavOptions(Options, Account):
+class WebDavOptions(TakesReaders, Options, Account):
     url = AddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )
@@ -43,12 +45,15 @@ class WebDavConnector(HttpConnector):
     label = _("WebDAV")
     description = _("A folder of Nextcloud, ownCloud or another WebDAV server.")
     form = WebDavOptions
+    tells_readers = True
 
     def _read_address(self) -> str:
         return super()._read_address().rstrip("/") + "/"
 
     def list_items(self) -> Iterator[RemoteItem]:
         root, seen = _read_path(self._address), set[str]()
+        takes, account = self.options.get("takes_readers"), str(self.options.get("username") or "")
+        shares = read_shares(self._client, self._address, account) if takes else None
         waiting = deque([self._address])
         while waiting:
             folder = waiting.popleft()
@@ -71,7 +76,8 @@ class WebDavConnector(HttpConnector):
                     continue
                 parts = (read_text(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
                 name = path.removeprefix(root)
-                yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
+                readers = shares.find_readers(name) if shares is not None else None
+                yield RemoteItem(name, name, " ".join(parts).strip(), url=url, readers=readers)
 
 
 def _read_path(url: str) -> str:

@@ -21,6 +21,7 @@ from retrieval.documents.file_loading import SKIPPED_FOLDERS
 from retrieval.documents.formats import serves_pages
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
+from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.network import Client, check_listing
 from retrieval.sources.options import Account, AddressField, Options, Readable
 from retrieval.sources.protocol import (
@@ -34,6 +35,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
+from retrieval.sources.reader_names import TakesReaders
 
 
 def allowed_folder(path: str) -> Path:
@@ -61,7 +63,7 @@ class FolderPathField(forms.CharField):
         return str(folder)
 
 
-class FolderOptions(Options, Readable):
+class FolderOptions(TakesReaders, Options, Readable):
     path = FolderPathField(
         label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
     )
@@ -73,6 +75,7 @@ class FolderConnector(Connector):
     description = _("A folder of the server, or a share that is mounted there. It is checked every minute.")
     form = FolderOptions
     has_address = False
+    tells_readers = True
     interval_minutes = 1
 
     @classmethod
@@ -86,11 +89,14 @@ class FolderConnector(Connector):
         root = allowed_folder(self.options["path"])
         if not root.is_dir():
             raise SourceUnavailable(_t("There is no folder %s.") % root)
+        modes = FileModes(root) if self.options.get("takes_readers") else None
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
             # A name may not be UTF-8; `fetch` then rejects the file.
             name = name.encode("utf-8", "backslashreplace").decode()
-            yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", self.address_of(name))
+            readers = modes.find_readers(path, status) if modes is not None else None
+            fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
+            yield RemoteItem(name, name, fingerprint, self.address_of(name), readers=readers)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         root = allowed_folder(self.options["path"])

@@ -1,4 +1,4 @@
-"""Wikis: pages of MediaWiki and Confluence, read over their APIs."""
+"""Wikis: what they share, and pages of MediaWiki, read over its API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,15 @@ class WikiConnector(HttpConnector):
         return super()._read_address().rstrip("/")
 
     def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
-        """Return the server's JSON answer. Raises: SourceRefused, SourceUnavailable."""
+        """Return the server's JSON answer, an object. Raises: SourceRefused, SourceUnavailable."""
+        answer = self._ask_json(url, query, posted=posted)
+        if not isinstance(answer, dict):
+            raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
+        return answer
+
+    def _ask_json(
+        self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None
+    ) -> Any:
         address = f"{url}?{urlencode(query)}" if query else url
         if posted is None:
             response = self._client.get(address)
@@ -38,12 +46,9 @@ class WikiConnector(HttpConnector):
             response = self._client.request("POST", address, headers=headers, content=urlencode(posted).encode())
         check_listing(response)
         try:
-            answer = json.loads(response.body)
+            return json.loads(response.body)
         except ValueError as error:
             raise SourceUnavailable(_t("%s does not answer in JSON.") % url) from error
-        if not isinstance(answer, dict):
-            raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
-        return answer
 
 
 def as_page(title: str, body: str) -> Fetched:
@@ -125,54 +130,3 @@ class MediaWikiConnector(WikiConnector):
         answer = self._ask(self._address, posted={**_JSON, "action": "login", **account, "lgtoken": token})
         if answer.get("login", {}).get("result") != "Success":
             raise SourceRefused(_t("The wiki refused the user name or the password."))
-
-
-class ConfluenceOptions(Options, Account):
-    url = AddressField(
-        label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
-    )
-    space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
-
-
-class ConfluenceConnector(WikiConnector):
-    """Pages of a Confluence space. It uses only CQL, which Cloud, Data Center and Server answer alike."""
-
-    name = "confluence"
-    label = _("Confluence")
-    description = _(
-        "Pages of a space, in the cloud or on a server of your own. Only pages with a new version are read again."
-    )
-    form = ConfluenceOptions
-
-    def list_items(self) -> Iterator[RemoteItem]:
-        cql = f'space="{self.options["space"]}" and type=page order by id'
-        answer = self._ask(self._search, {"cql": cql, "expand": "version", "limit": "100"})
-        seen = set[str]()
-        while True:
-            for page in answer.get("results", []):
-                title, links = str(page["title"]), page.get("_links", {})
-                url = self._address + links["webui"] if links.get("webui") else ""
-                version = str(page["version"]["number"])
-                yield RemoteItem(str(page["id"]), f"{title}.html", version, url=url, title=title)
-            following = answer.get("_links", {}).get("next")
-            if not following:
-                return
-            check_progress(seen, [str(page["id"]) for page in answer.get("results", [])])
-            answer = self._ask(self._address + str(following))
-
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
-        answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
-        if not answer.get("results"):
-            raise ItemGone(item.name)
-        return as_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
-
-    @property
-    def _search(self) -> str:
-        return f"{self._address}/rest/api/content/search"
-
-    def _open(self) -> Client:
-        """Return a client with name and password, or with a personal access token."""
-        password = self.options.get("password", "")
-        if password and not self.options.get("username"):
-            return Client(self._address, headers={"Authorization": f"Bearer {password}"})
-        return super()._open()

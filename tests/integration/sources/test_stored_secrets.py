@@ -51,7 +51,7 @@ CASES = [
 # Options that say what is read, and in whose name, not from where.
 HARMLESS = {
     *("include", "exclude", "username", "base_url", "way", "depth", "delay", "branch", "folder", "content", "space"),
-    *("namespace", "region", "bucket", "key_prefix", "access_key", "path"),
+    *("namespace", "region", "bucket", "key_prefix", "access_key", "path", "takes_readers", "reader_names"),
 }
 
 pytestmark = pytest.mark.django_db

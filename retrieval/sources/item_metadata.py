@@ -1,0 +1,80 @@
+"""Combine the metadata and readers of an item, pushed or read, with those of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+
+from retrieval.models import PushedItem, Source, SourceItem
+from retrieval.models.source import EVERYBODY
+
+
+def combine_metadata(
+    own: Mapping[str, object], of_source: Mapping[str, object], readers: Iterable[str] | None
+) -> dict[str, object]:
+    """Return the metadata of an item's document; no ``readers`` are all readers of the collection.
+
+    The source's own win. Groups are those that the item's metadata, its readers and the source name alike: none of them
+    admits anyone whom another leaves out.
+    """
+    key = settings.DOCUMENT_GROUPS_KEY
+    admitted = [names_in(metadata[key]) for metadata in (own, of_source) if key in metadata]
+    if readers is not None:
+        admitted.append(set(readers))
+    combined = {**own, **of_source}
+    return {**combined, key: sorted(set.intersection(*admitted))} if admitted else combined
+
+
+def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
+    """Return the part of a document's metadata that its readers by source decide, and the source's own."""
+    own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
+    if item.readers is None:
+        # The source's own win, as if no readers had ever been taken over.
+        return {**own, **of_source}
+    return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
+
+
+def names_in(value: object) -> set[str]:
+    names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return {name for name in names if isinstance(name, str)}
+
+
+def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
+    """Combine the source's changed metadata with those of the items that have some of the same names.
+
+    The caller has given the source's metadata to all documents.
+    """
+    names = {*before, *source.metadata}
+    has_some = Q(metadata__has_any_keys=list(names))
+    if settings.DOCUMENT_GROUPS_KEY in names:
+        has_some |= Q(readers__isnull=False)
+        for item in source.items.filter(readers__isnull=False).exclude(name=""):
+            _give(source, item.name, names, combine_of_item(item, source.metadata))
+    for pushed in source.pushed_items.filter(has_some).exclude(name=""):
+        _give(source, pushed.name, names, combine_pushed(pushed, source.metadata))
+
+
+def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
+    return combine_metadata(item.metadata, of_source, item.readers)
+
+
+def forget_readers(source: Source) -> None:
+    """Let the documents follow the source's own metadata again: its readers are no longer taken over."""
+    for item in source.items.filter(readers__isnull=False):
+        item.readers = None
+        if item.name:
+            _give(source, item.name, {settings.DOCUMENT_GROUPS_KEY}, combine_of_item(item, source.metadata))
+    source.items.filter(readers__isnull=False).update(readers=None, own_groups=None)
+
+
+def _give(source: Source, name: str, keys: set[str], combined: Mapping[str, Any]) -> None:
+    for document in source.own_documents.filter(source=name):
+        own = {each: value for each, value in document.metadata.items() if each not in keys}
+        metadata = own | {each: value for each, value in combined.items() if each in keys}
+        if metadata != document.metadata:
+            document.metadata = metadata
+            document.save(update_fields=["metadata", "updated_at"])
+            document.share_metadata()

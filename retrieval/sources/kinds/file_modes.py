@@ -1,0 +1,117 @@
+"""Who may read a file of the server, by the modes of the file and of its folders."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.utils.translation import gettext as _t
+
+from retrieval.sources.protocol import ItemReaders
+
+_ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """Numbers of the groups and accounts that a mode admits."""
+
+    groups: frozenset[int] = frozenset()
+    users: frozenset[int] = frozenset()
+    is_everybody: bool = False
+    has_access_list: bool = False
+
+
+class FileModes:
+    """The readers of files below ``root``: they must be able to pass each folder from there on, and to read the file.
+
+    Access lists are not read: a file that has one, or whose folders have, says nothing.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folders: dict[Path, _Admitted] = {}
+        self._groups_of: dict[int, frozenset[int]] = {}
+
+    def find_readers(self, path: Path, status: os.stat_result) -> ItemReaders:
+        try:
+            admitted = self._find_admitted(path.resolve() if path.is_symlink() else path, status)
+        except OSError as error:
+            return ItemReaders(unread=error.strerror or type(error).__name__)
+        if admitted.has_access_list:
+            return ItemReaders(unread=_t("access lists of files are not read"))
+        return ItemReaders(
+            tuple(sorted(map(_name_group, admitted.groups))),
+            tuple(sorted(map(_name_user, admitted.users))),
+            admitted.is_everybody,
+        )
+
+    def _find_admitted(self, path: Path, status: os.stat_result) -> _Admitted:
+        admitted = _read_mode(path, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
+        for folder in path.parents:
+            admitted = self._intersect(admitted, self._read_folder(folder))
+            if folder == self._root:
+                break
+        return admitted
+
+    def _read_folder(self, folder: Path) -> _Admitted:
+        if folder not in self._folders:
+            bits = (stat.S_IXUSR, stat.S_IXGRP, stat.S_IXOTH)
+            self._folders[folder] = _read_mode(folder, folder.stat(), bits)
+        return self._folders[folder]
+
+    def _intersect(self, one: _Admitted, other: _Admitted) -> _Admitted:
+        has_access_list = one.has_access_list or other.has_access_list
+        users = {user for user in one.users | other.users if self._admits(one, user) and self._admits(other, user)}
+        groups = one.groups & other.groups
+        if one.is_everybody or other.is_everybody:
+            groups = (other if one.is_everybody else one).groups
+        is_everybody = one.is_everybody and other.is_everybody
+        return _Admitted(groups, frozenset(users), is_everybody, has_access_list)
+
+    def _admits(self, admitted: _Admitted, user: int) -> bool:
+        if user not in self._groups_of:
+            self._groups_of[user] = _list_groups(user)
+        return admitted.is_everybody or user in admitted.users or bool(admitted.groups & self._groups_of[user])
+
+
+def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -> _Admitted:
+    of_owner, of_group, of_others = (bool(status.st_mode & bit) for bit in bits)
+    return _Admitted(
+        groups=frozenset([status.st_gid] if of_group else []),
+        # The system's administrator owns much that others wrote.
+        users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
+        # A group that others exceed is shut out, which no list of readers can say.
+        is_everybody=of_group and of_others,
+        has_access_list=_has_access_list(path),
+    )
+
+
+def _has_access_list(path: Path) -> bool:
+    with suppress(OSError):
+        return not _ACCESS_LISTS.isdisjoint(os.listxattr(path))
+    return False
+
+
+def _list_groups(user: int) -> frozenset[int]:
+    with suppress(KeyError):
+        entry = pwd.getpwuid(user)
+        return frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return frozenset()
+
+
+def _name_group(number: int) -> str:
+    with suppress(KeyError):
+        return grp.getgrgid(number).gr_name
+    return str(number)
+
+
+def _name_user(number: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(number).pw_name
+    return str(number)

@@ -1,0 +1,69 @@
+"""Who may read a file of Nextcloud or ownCloud, by the shares that the account of a source made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.utils.translation import gettext as _t
+
+from retrieval.sources.network import Client, check_listing
+from retrieval.sources.protocol import ItemReaders, SourceRefused, SourceUnavailable
+
+_SERVICE = "/remote.php/"
+_TO_ACCOUNT, _TO_GROUP = 0, 1
+_READ = 1
+
+
+@dataclass(slots=True)
+class Shares:
+    """The accounts and groups of each shared path. ``root`` is the source's folder, ``owner`` its account."""
+
+    owner: str
+    root: PurePosixPath
+    unread: str = ""
+    groups: dict[PurePosixPath, set[str]] = field(default_factory=dict)
+    users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
+
+    def find_readers(self, name: str) -> ItemReaders:
+        """Return the readers of the file: a share of a folder is one of all that it contains."""
+        if self.unread:
+            return ItemReaders(unread=self.unread)
+        path = self.root / name
+        places = [path, *path.parents]
+        groups = set[str]().union(*(self.groups.get(each, ()) for each in places))
+        users = {self.owner}.difference([""]).union(*(self.users.get(each, ()) for each in places))
+        return ItemReaders(tuple(sorted(groups)), tuple(sorted(users)))
+
+
+def read_shares(client: Client, address: str, account: str) -> Shares:
+    """Return the shares that the account made, in one request; ``address`` is the source's folder."""
+    host, service, rest = address.partition(_SERVICE)
+    parts = unquote(urlsplit(f"//x/{rest}").path).strip("/").split("/")
+    skipped = 3 if parts[:2] == ["dav", "files"] else 1
+    shares = Shares(account, PurePosixPath("/", *parts[skipped:]))
+    if not service:
+        shares.unread = _t("the address is none of Nextcloud or ownCloud")
+        return shares
+    asked = f"{host}/ocs/v2.php/apps/files_sharing/api/v1/shares?format=json&reshares=true"
+    try:
+        response = client.get(asked, headers={"OCS-APIRequest": "true"})
+        check_listing(response)
+        for share in json.loads(response.body)["ocs"]["data"]:
+            _note(shares, share)
+    except (SourceRefused, SourceUnavailable) as error:
+        if isinstance(error, SourceUnavailable) and error.pause is not None:
+            raise
+        shares.unread = str(error)
+    except (ValueError, KeyError, TypeError):
+        shares.unread = _t("the list of shares is in a form that is not understood")
+    return shares
+
+
+def _note(shares: Shares, share: dict[str, Any]) -> None:
+    by_path = {_TO_ACCOUNT: shares.users, _TO_GROUP: shares.groups}.get(int(share["share_type"]))
+    if by_path is not None and int(share["permissions"]) & _READ:
+        by_path.setdefault(PurePosixPath(share["path"]), set()).add(str(share["share_with"]))

@@ -1,0 +1,105 @@
+"""The table of a source that gives names of readers there their names here, and its form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models.narrowing import MAIL, name_reader
+from retrieval.sources.options import LinesField
+from retrieval.sources.protocol import ItemReaders
+
+MOST_NAMES = 1000
+
+
+class NamesField(LinesField):
+    """A field for lines such as `name there = name here`; the name here is a group or a mail address."""
+
+    def clean(self, value: Any) -> Any:
+        lines = super().clean(value)
+        if len(lines) > MOST_NAMES:
+            raise ValidationError(_t("There are more than %d lines.") % MOST_NAMES)
+        names: set[str] = set()
+        for line in lines:
+            there, here = _split(line)
+            if not there or not here:
+                raise ValidationError(
+                    _t("“%s” must be a name there, “=”, and a group or a mail address here.") % line[:100]
+                )
+            if there in names:
+                raise ValidationError(_t("“%s” has two lines: a name there has one name here.") % there[:100])
+            names.add(there)
+            _check_here(here)
+        return lines
+
+
+def _check_here(here: str) -> None:
+    if here.startswith(MAIL):
+        raise ValidationError(_t("Write the address of “%s” without “mail:”.") % here[:100])
+    if "@" in here:
+        try:
+            validate_email(here)
+        except ValidationError as error:
+            raise ValidationError(_t("“%s” is not a mail address.") % here[:100]) from error
+
+
+def _split(line: str) -> tuple[str, str]:
+    there, _sign, here = line.rpartition("=")
+    return there.strip(), here.strip()
+
+
+class TakesReaders(forms.Form):
+    """The options of a kind that can tell who reads its items."""
+
+    takes_readers = forms.BooleanField(
+        label=_("Take over who may read"),
+        required=False,
+        help_text=_(
+            "Each document is then open only to those who may read it there, as far as the collection admits them. "
+            "Names that are unknown here admit nobody."
+        ),
+    )
+    reader_names = NamesField(
+        label=_("Names"),
+        required=False,
+        help_text=_(
+            "For groups and accounts with other names there: a line such as name there = name here for each. "
+            "The name here is a group or a mail address."
+        ),
+    )
+
+
+class NameTable:
+    """The names of readers here, by their names there. ``unmatched`` are names there that have none."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        lines: Iterable[str] = options.get("reader_names") or []
+        self._here = dict(map(_split, lines))
+        self.unmatched: set[str] = set()
+
+    def translate(self, readers: ItemReaders) -> list[str]:
+        """Return the names under which metadata admit these readers: groups, and addresses with `mail:`."""
+        named: set[str] = set()
+        for group in readers.groups:
+            here = self._here.get(group)
+            if here is not None:
+                named.add(name_reader(here) if "@" in here else here)
+            elif group.startswith(MAIL):
+                # No group admits like an address.
+                self.unmatched.add(group)
+            else:
+                named.add(group)
+        for user in readers.users:
+            # A line that gives a group is one for a group there: an account of its name does not stand for all of it.
+            here = self._here.get(user, user)
+            if "@" in here:
+                named.add(name_reader(here))
+            else:
+                self.unmatched.add(user)
+        return sorted(named)

@@ -1,0 +1,187 @@
+"""Take over who may read the items of a source, and count what that opens and closes to whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db.models.functions import Lower
+from django.utils.translation import gettext as _t
+from django.utils.translation import ngettext
+
+from retrieval.models import Document, Source, SourceItem
+from retrieval.models.narrowing import MAIL
+from retrieval.models.source import EVERYBODY
+from retrieval.sources.item_metadata import combine_of_item, names_in
+from retrieval.sources.protocol import ItemReaders, RemoteItem
+from retrieval.sources.reader_names import NameTable
+
+# A run's log names at most this many groups and accounts for each direction, and unknown names.
+MOST_NAMED = 50
+_MOST_UNKNOWN = 20
+# The names of all readers of the collection, and of those that are not named.
+ALL, OTHERS = "*", "…"
+
+
+def _read_admitted(metadata: Mapping[str, object]) -> frozenset[str] | None:
+    """Return the names that the metadata admit; None if they admit all readers of the collection."""
+    key = settings.DOCUMENT_GROUPS_KEY
+    return frozenset(names_in(metadata[key])) if key in metadata else None
+
+
+class TakenReaders:
+    """The readers of a source's items as a run finds them.
+
+    ``details`` are those of the run; they begin with the counts of its earlier attempts.
+    """
+
+    def __init__(self, source: Source, details: dict[str, Any]) -> None:
+        key = settings.DOCUMENT_GROUPS_KEY
+        self._source = source
+        self._table = NameTable(source.options)
+        self._known = {
+            name: {key: metadata[key]} if key in metadata else {}
+            for name, metadata in source.own_documents.values_list("source", "metadata")
+        }
+        self._details = details
+        self._counts = {kind: Counter(dict(details.get(kind, []))) for kind in ("opened", "closed")}
+        self._names: set[str] = set()
+        self._unread: Counter[str] = Counter()
+
+    def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
+        """Return the names that admit the item's readers, or EVERYBODY.
+
+        What could not be read is what was known; nobody for a new item.
+        """
+        readers = found.readers or ItemReaders(unread=_t("the source does not say"))
+        if readers.unread:
+            self._unread[readers.unread] += 1
+            known: list[str] | str | None = item.readers if item is not None else None
+            return [] if known is None else known
+        if readers.is_everybody:
+            return EVERYBODY
+        names = self._table.translate(readers)
+        self._names.update(names)
+        return names
+
+    def is_news(self, item: SourceItem, readers: list[str] | str) -> bool:
+        """Return whether the item's document must change; nothing is locked."""
+        metadata = self._known.get(item.name, {})
+        before = item.readers, item.own_groups
+        self._take(item, metadata, self._source.metadata, readers)
+        is_same = before == (item.readers, item.own_groups)
+        after = _read_admitted(combine_of_item(item, self._source.metadata))
+        item.readers, item.own_groups = before
+        return not is_same or after != _read_admitted(metadata)
+
+    def change(
+        self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
+    ) -> None:
+        """Store the readers of the item, and let its document follow. The caller has locked the source."""
+        before = _read_admitted(document.metadata)
+        self._take(item, document.metadata, of_source, readers)
+        self._follow(item, document, of_source)
+        self._count(before, _read_admitted(document.metadata))
+
+    def begin(
+        self,
+        item: SourceItem,
+        document: Document,
+        of_source: Mapping[str, object],
+        readers: list[str] | str,
+        of_record: Mapping[str, object] | None,
+    ) -> None:
+        """Store the readers of an item whose document is new, or was described by a record. The source is locked."""
+        key = settings.DOCUMENT_GROUPS_KEY
+        is_new = item.name not in self._known
+        before = frozenset[str]() if is_new else _read_admitted(self._known[item.name])
+        if is_new:
+            item.own_groups = None
+        if of_record is not None and key in of_record:
+            item.own_groups = of_record[key]
+        item.readers = readers
+        self._follow(item, document, of_source)
+        self._count(before, _read_admitted(document.metadata))
+
+    def foresee(self, item: SourceItem | None, readers: list[str] | str) -> None:
+        """Count what a run would open and close; nothing is stored."""
+        is_new = item is None or item.name not in self._known
+        metadata = {} if is_new or item is None else self._known[item.name]
+        shadow = SourceItem(readers=None if item is None else item.readers)
+        shadow.own_groups = None if item is None else item.own_groups
+        if is_new:
+            shadow.readers = readers
+        else:
+            self._take(shadow, metadata, self._source.metadata, readers)
+        after = _read_admitted(combine_of_item(shadow, self._source.metadata))
+        self._count(frozenset() if is_new else _read_admitted(metadata), after)
+
+    def _take(
+        self,
+        item: SourceItem,
+        metadata: Mapping[str, object],
+        of_source: Mapping[str, object],
+        readers: list[str] | str,
+    ) -> None:
+        key = settings.DOCUMENT_GROUPS_KEY
+        if _read_admitted(metadata) != _read_admitted(combine_of_item(item, of_source)):
+            # Somebody else limited the document, or opened it: a curator, or the record itself.
+            item.own_groups = metadata.get(key)
+        item.readers = readers
+
+    def _follow(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
+        key = settings.DOCUMENT_GROUPS_KEY
+        combined = combine_of_item(item, of_source)
+        metadata = {name: value for name, value in document.metadata.items() if name != key}
+        if key in combined:
+            metadata[key] = combined[key]
+        self._known[item.name] = {key: combined[key]} if key in combined else {}
+        if metadata != document.metadata:
+            document.metadata = metadata
+            document.save(update_fields=["metadata", "updated_at"])
+            document.share_metadata()
+
+    def _count(self, before: frozenset[str] | None, after: frozenset[str] | None) -> None:
+        if before == after:
+            return
+        if before is None or after is None:
+            self._add("opened" if after is None else "closed", {ALL})
+        else:
+            self._add("opened", after - before)
+            self._add("closed", before - after)
+
+    def _add(self, kind: str, names: set[str] | frozenset[str]) -> None:
+        counts = self._counts[kind]
+        for name in (each.removeprefix(MAIL) for each in names):
+            counts[name if name in counts or len(counts) < MOST_NAMED else OTHERS] += 1
+        if names:
+            self._details[kind] = counts.most_common()
+
+    def list_notes(self) -> list[str]:
+        """Return lines for the log of the run: readers that could not be read, and names that admit nobody."""
+        notes = []
+        for reason, number in self._unread.most_common(5):
+            said = ngettext(
+                "The readers of %(n)d document could not be read: %(why)s. What was known stays; new documents are "
+                "closed.",
+                "The readers of %(n)d documents could not be read: %(why)s. What was known stays; new documents are "
+                "closed.",
+                number,
+            )
+            notes.append(said % {"n": number, "why": reason.rstrip(".")})
+        if unknown := sorted(self._find_unknown() | self._table.unmatched):
+            named = ", ".join(unknown[:_MOST_UNKNOWN]) + (" …" if len(unknown) > _MOST_UNKNOWN else "")
+            notes.append(_t("These names are unknown here, and admit nobody: %s.") % named)
+        return notes
+
+    def _find_unknown(self) -> set[str]:
+        addresses = {name.removeprefix(MAIL) for name in self._names if name.startswith(MAIL)}
+        groups = {name for name in self._names if not name.startswith(MAIL)}
+        owners = EmailAddress.objects.filter(verified=True).annotate(lower=Lower("email")).filter(lower__in=addresses)
+        return (addresses - set(owners.values_list("lower", flat=True))) | (
+            groups - set(Group.objects.filter(name__in=groups).values_list("name", flat=True))
+        )
