@@ -20,7 +20,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _t
 
 from core import deadline
-from core.exceptions import LeaseLost, RagsiteError
+from core.exceptions import LeaseLost
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.documents.submission import submit
@@ -37,6 +37,7 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
+    TimeIsUp,
 )
 
 # The log of a run names at most this many items; its numbers count all.
@@ -131,10 +132,6 @@ SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
-class TimeIsUp(RagsiteError):
-    """An error: the time of this attempt is over; the next attempt does the rest."""
-
-
 class Comparison:
     """An attempt at a run."""
 
@@ -152,6 +149,8 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
+        # So many items, from the first, are saved; a failure or a removal ends the count.
+        self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
     def work(self, connector: Connector) -> None:
@@ -160,10 +159,10 @@ class Comparison:
             self._walk(connector, self._list(connector))
         finally:
             self._take_notes(connector)
-        self._flush()
+        self._flush(connector)
         if connector.lists_everything:
-            self._remove_gone()
-        self._finish()
+            self._remove_gone(connector)
+        self._finish(connector)
 
     def _take_notes(self, connector: Connector) -> None:
         told: dict[str, list[Any]] = {"notes": connector.notes, "samples": connector.samples}
@@ -200,23 +199,28 @@ class Comparison:
             self._present.add(found.key)
             _check_number(len(self._visited))
             waiting.extend(self._look_at(connector, found))
+            self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
+            self._saved += self._saves_all
             if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
-                self._flush()
-            self._check_time()
+                self._flush(connector)
+            self._check_time(connector)
 
-    def _check_time(self) -> None:
+    def _check_time(self, connector: Connector) -> None:
         # Each attempt reads at least one item: it first passes the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
             raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
-        self._flush()
+        self._flush(connector)
         raise TimeIsUp
 
     def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
-            return _read_links(item)
+            if not connector.lists_changes or item.fingerprint == found.fingerprint:
+                return _read_links(item)
+            # It changed since an earlier attempt, and the next run will not list it.
+            self._tally.counts[item.outcome] -= 1
         # A deleted document is created again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
@@ -235,10 +239,11 @@ class Comparison:
                 return _read_links(item)
             self._take(found, item, fetched)
             return fetched.links
-        except ItemGone:
+        except ItemGone as error:
             self._present.discard(found.key)
             if item is None:
-                self._tally.count(Outcome.PASSED, found.name, _t("there is nothing at this address"))
+                said = str(error) or _t("there is nothing at this address")
+                self._tally.count(Outcome.PASSED, found.name, said)
         except SourceUnavailable as error:
             self._silent += 1
             if self._silent >= SILENT_ITEMS or error.pause is not None:
@@ -314,6 +319,7 @@ class Comparison:
 
     def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
         self._tally.count(Outcome.FAILED, found.name, error)
+        self._has_failed |= not is_rejected
         if not self._is_real:
             return
         item = item or SourceItem(source=self._source, key=found.key)
@@ -338,7 +344,7 @@ class Comparison:
         if self._is_real:
             self._kept.append(item.pk)
 
-    def _flush(self) -> None:
+    def _flush(self, connector: Connector) -> None:
         """Store the progress. Raises: LeaseLost."""
         with transaction.atomic():
             if not self._run.write(**self._tally.numbers()):
@@ -346,12 +352,16 @@ class Comparison:
             kept = SourceItem.objects.filter(pk__in=self._kept)
             kept.update(seen_by_run=self._run.pk, is_held=False)
             kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
+            if self._is_real:
+                connector.settle(self._saved, is_all=False)
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    def _finish(self) -> None:
+    def _finish(self, connector: Connector) -> None:
         with transaction.atomic():
             self._run.lock()
+            if self._is_real:
+                connector.settle(self._saved, is_all=not self._has_failed)
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
@@ -359,11 +369,20 @@ class Comparison:
                 details=self._tally.details,
                 **self._tally.numbers(),
             )
-            self._run.end(SourceRun.Status.DONE)
-            forget_old_runs(self._run)
+            if connector.broke_off is None:
+                self._run.end(SourceRun.Status.DONE)
+                forget_old_runs(self._run)
+        if connector.broke_off is not None:
+            raise connector.broke_off
 
-    def _remove_gone(self) -> None:
-        gone = [item for key, item in self._items.items() if key not in self._present]
+    def _is_gone(self, connector: Connector, item: SourceItem) -> bool:
+        if item.key in self._present or item.key in self._visited:
+            return item.key not in self._present
+        has_listed_all = connector.broke_off is None
+        return has_listed_all and (item.is_held or connector.covers(item.key, item.seen_by_run or 0))
+
+    def _remove_gone(self, connector: Connector) -> None:
+        gone = [item for item in self._items.values() if self._is_gone(connector, item)]
         if self._source.keeps_missing:
             gone = self._keep_missing(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
