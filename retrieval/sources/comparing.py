@@ -31,6 +31,7 @@ from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
     Fetched,
+    ItemDeleted,
     ItemFailed,
     ItemGone,
     ItemRejected,
@@ -242,7 +243,8 @@ class Comparison:
         except ItemGone as error:
             self._present.discard(found.key)
             if item is None:
-                said = str(error) or _t("there is nothing at this address")
+                is_told = isinstance(error, ItemDeleted)
+                said = str(error) if is_told else _t("there is nothing at this address")
                 self._tally.count(Outcome.PASSED, found.name, said)
         except SourceUnavailable as error:
             self._silent += 1

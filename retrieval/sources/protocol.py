@@ -48,6 +48,10 @@ class ItemGone(RagsiteError):
     """An item that was listed or linked does not exist."""
 
 
+class ItemDeleted(ItemGone):
+    """The source says that the item was deleted. The message is for the log of the run."""
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteItem:
     """An item listed by a source.

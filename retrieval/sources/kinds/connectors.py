@@ -46,7 +46,7 @@ from retrieval.sources.options import LinesField, SecretField
 from retrieval.sources.protocol import (
     Connector,
     Fetched,
-    ItemGone,
+    ItemDeleted,
     Obstacle,
     RemoteItem,
     SourceRefused,
@@ -312,7 +312,7 @@ class ConnectorSource(Connector):
         self._file.seek(place.start)
         kept = json.loads(self._file.read(place.length))
         if kept["is_deleted"]:
-            raise ItemGone(_t("it is marked as deleted"))
+            raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
             return Fetched(None, reason=_t("the fields of its text are empty"))
         return Fetched(self._as_file(kept), metadata=kept["metadata"])
