@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_GUESSES = (
-    *("2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00.000Z", "2026-01-01 00:00:00"),
-    *("made-up", "example.example.com", "https://example.example.com", "1", "us1", "12345678-1234-1234-1234-123456789012"),
-)
+_TIME, _DAY, _WORD, _ADDRESS = "2026-01-01T00:00:00Z", "2026-01-01", "made-up", "https://example.example.com"
+_OTHERS = ("2026-01-01T00:00:00.000Z", "2026-01-01 00:00:00", "example.example.com", "1", "us1")
 
 
 def make_up(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +47,6 @@ def _make_up_text(name: str, schema: Mapping[str, Any]) -> str:
     wanted = str(schema.get("pattern") or "")
     is_time = schema.get("format") in ("date-time", "date") or "date" in name
     is_address = "url" in name or schema.get("format") == "uri"
-    guess = _GUESSES[1 if schema.get("format") == "date" else 0] if is_time else _GUESSES[6 if is_address else 4]
-    tried = [*examples, guess, *_GUESSES]
+    guess = (_DAY if schema.get("format") == "date" else _TIME) if is_time else _ADDRESS if is_address else _WORD
+    tried = [*examples, guess, _TIME, _DAY, _WORD, _ADDRESS, *_OTHERS]
     return next((each for each in tried if not wanted or re.search(wanted, each)), tried[0])

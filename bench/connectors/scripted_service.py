@@ -128,7 +128,7 @@ class ScriptedService:
                 context = service.context_of(self.path.rpartition(":")[0])
                 self.connection = context.wrap_socket(self.connection, server_side=True)
                 self.rfile = self.connection.makefile("rb")
-                self.wfile = self.connection.makefile("wb")  # type: ignore[assignment]
+                self.wfile = self.connection.makefile("wb")
                 # The request is HTTP/1.0, after which a server would close.
                 self.close_connection = False
 
@@ -142,7 +142,8 @@ class ScriptedService:
                 self.wfile.write(body)
                 self.wfile.flush()
 
-            do_POST = do_GET
+            def do_POST(self) -> None:
+                self.do_GET()
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -162,8 +163,11 @@ class ScriptedService:
     def variables(self) -> dict[str, str]:
         proxy, authority = f"http://127.0.0.1:{self._server.server_port}", str(self._folder / "authority.pem")
         return {
-            **{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": ""},
-            **{"REQUESTS_CA_BUNDLE": authority, "SSL_CERT_FILE": authority},
+            "HTTPS_PROXY": proxy,
+            "HTTP_PROXY": proxy,
+            "NO_PROXY": "",
+            "REQUESTS_CA_BUNDLE": authority,
+            "SSL_CERT_FILE": authority,
         }
 
     def begin(self) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from bench.connectors.made_up_settings import make_up
 from bench.connectors.scripted_service import ScriptedService, list_routes
 from bench.reporting import table
+from core.exceptions import RagsiteError
 
 if TYPE_CHECKING:
     from retrieval.sources.airbyte.calls import ConnectorCalls
@@ -80,8 +81,7 @@ class Survey:
             resolved = self._resolve(manifest)
             with _variables(self._service.variables):
                 self._call(tried, *opened, resolved)
-        except Exception as error:
-            # One package must not end the survey.
+        except (RagsiteError, OSError, ValueError, LookupError, StopIteration, subprocess.CalledProcessError) as error:
             said = f"no: {_describe(error)}"
             if not tried.spec:
                 tried.spec = said
@@ -131,7 +131,7 @@ class Survey:
         try:
             calls.check()
             tried.check = "ok"
-        except Exception as error:
+        except RagsiteError as error:
             failure = f"no: {_describe(error)}"
         self._service.begin()
         streams = calls.discover()
@@ -147,7 +147,7 @@ class Survey:
     def _resolve(self, manifest: str) -> dict[str, Any]:
         if not manifest:
             return {}
-        command = [self._shared / "bin" / "python", "-c", _RESOLVE]
+        command = [str(self._shared / "bin" / "python"), "-c", _RESOLVE]
         done = subprocess.run(command, input=manifest, capture_output=True, text=True)
         resolved: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else {}
         return resolved

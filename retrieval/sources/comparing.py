@@ -284,16 +284,17 @@ class Comparison:
                 self._run.lock()
                 if data is not None and outcome != Outcome.UNCHANGED:
                     url = found.url if len(found.url) <= _LONGEST_NAME else ""
+                    is_new = item.name not in self._documents
                     submission = submit(
                         self._source.collection,
                         item.name,
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
+                        metadata=self._combine({}, fetched.metadata) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
-                    if fetched.metadata is not None:
+                    if fetched.metadata is not None and not is_new:
                         self._describe(submission.document, url, fetched.metadata)
                 self._save(item, outcome, fetched.reason)
             if data is not None:
@@ -303,11 +304,15 @@ class Comparison:
         self._tally.count(outcome, found.name, fetched.reason)
 
     def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        """Store address and metadata of a record; the metadata of the source come before them."""
-        merged = {**document.metadata, **metadata, **current_metadata(self._source)}
-        document.metadata = {name: value for name, value in merged.items() if value is not None}
+        """Store address and metadata of a record beside the document's own."""
+        document.metadata = self._combine(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
         document.share_metadata()
+
+    def _combine(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
+        """Return metadata of a document and of its record; the metadata of the source come before them."""
+        merged = {**own, **(told or {}), **current_metadata(self._source)}
+        return {name: value for name, value in merged.items() if value is not None}
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
         """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
