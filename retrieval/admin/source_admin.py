@@ -119,6 +119,8 @@ def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]
 
 
 RUNS_SHOWN = 20
+# More groups of a form's fields are closed at first.
+GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
 curl -X PUT %(address)s \\
@@ -214,8 +216,10 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         groups = getattr(form, "groups", ())
         grouped = {name for _label, names in groups for name in names}
         own = [name for name in form().fields if name not in grouped]
-        sections = [(kind.label, own), *groups] if own else groups
-        return [(None, {"fields": general}), *((label, {"fields": names}) for label, names in sections)]
+        sections: list[Any] = [(kind.label, {"fields": own})] if own else []
+        classes = ["collapse"] if len(groups) > GROUPS_OPEN else []
+        sections += [(label, {"fields": names, "classes": classes}) for label, names in groups]
+        return [(None, {"fields": general}), *sections]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []

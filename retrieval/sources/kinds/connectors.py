@@ -28,6 +28,7 @@ from retrieval.sources.airbyte.programs import check_allowed
 from retrieval.sources.airbyte.reading import Reading, hash_setup
 from retrieval.sources.airbyte.spec_forms import build_config, fields_of
 from retrieval.sources.airbyte.streams import (
+    DAYS_BETWEEN_FULL,
     ChosenStream,
     add_prefix,
     can_read_changes,
@@ -91,6 +92,8 @@ class ConnectorOptions(forms.Form):
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
+        if "full_days" in self.fields and "full_days" not in self.errors:
+            cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
         for name in list_chosen(cleaned):
             given = options_of(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):

@@ -6,6 +6,7 @@ CONNECTOR_KILLS=20 .venv/bin/python -m pytest -s tests/integration/sources/test_
 import os
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -27,6 +28,7 @@ SEED = int(os.environ.get("CONNECTOR_SEED", "1"))
 KINDS = ("worker", "connector", "database")
 # Reading and saving the changes of a run take about so long.
 MOST_SECONDS = 1.2
+MOST_READING_SECONDS = 0.4
 RECORDS = 12
 
 
@@ -80,7 +82,9 @@ def kill_during_run(kind, random, tmp_path, settings):
     try:
         new = SourceRun.objects.exclude(pk__in=before).filter(status="running")
         wait_until(new.exists, 60, f"the run\n{process.log.read_text()[-2000:]}")
-        time.sleep(random.uniform(0, MOST_SECONDS))
+        if kind == "connector":
+            wait_until(lambda: connectors_of(process), 60, f"the connector\n{process.log.read_text()[-2000:]}")
+        time.sleep(random.uniform(0, MOST_READING_SECONDS if kind == "connector" else MOST_SECONDS))
         run = SourceRun.objects.exclude(pk__in=before).get()
         reached = (
             run.status
@@ -92,10 +96,8 @@ def kill_during_run(kind, random, tmp_path, settings):
         if kind == "worker":
             process.kill()
         elif kind == "connector":
-            for child in psutil.Process(process.popen.pid).children(recursive=True):
-                if child.is_running() and any("source-fake" in part for part in child.cmdline()):
-                    child.kill()
-                    reached = "connector"
+            for child in connectors_of(process):
+                child.kill()
         else:
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -106,6 +108,16 @@ def kill_during_run(kind, random, tmp_path, settings):
         return reached
     finally:
         process.stop()
+
+
+def connectors_of(process):
+    """Return the processes of connectors that it started."""
+    found = []
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.popen.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                found += [child] if any("source-fake" in part for part in child.cmdline()) else []
+    return found
 
 
 def finish():
