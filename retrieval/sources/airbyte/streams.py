@@ -36,7 +36,8 @@ def list_chosen(options: Mapping[str, Any]) -> list[str]:
 
 
 def prefix_of(name: str) -> str:
-    return f"of.{quote(name, safe='')}."
+    """Return how the options of the stream begin; no two streams share it, and it is part of an HTML id."""
+    return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
 def add_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
