@@ -170,6 +170,10 @@ class ScriptedService:
             "SSL_CERT_FILE": authority,
         }
 
+    @property
+    def authority(self) -> str:
+        return self._authority.public_bytes(serialization.Encoding.PEM).decode()
+
     def begin(self) -> None:
         self.asked: Counter[str] = Counter()
         self._paths: Counter[str] = Counter()

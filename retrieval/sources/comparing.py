@@ -277,8 +277,6 @@ class Comparison:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
             item.name = item.name if had_document else self._new_name(found, fetched)
             check_content(data, item.name)
-        item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
-        item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
         if self._is_real:
             with transaction.atomic():
                 self._run.lock()
@@ -296,6 +294,9 @@ class Comparison:
                     )
                     if fetched.metadata is not None and not is_new:
                         self._describe(submission.document, url, fetched.metadata)
+                # A document that is refused keeps the earlier fingerprint, so that its change is read again.
+                item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
+                item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)

@@ -6,7 +6,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from retrieval.documents.submission import submit
+from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, ReadingState, SourceItem, SourceRun
+from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.sync_runs import sync
 from tests.support.sources import ConnectorRemote, make_source, names, numbers, run_once
 
@@ -213,3 +216,58 @@ def test_slashes_in_identifiers_keep_records_apart(collection, remote):
     for number, (key, author) in enumerate([("a/b", "c"), ("a", "b/c"), ("a~1b", "c")]):
         (remote.path / f"{number}.json").write_text(json.dumps({"id": key, "author": author, "body": "Text."}))
     assert numbers(run_once(make_source(collection, "connector", remote.options)))[0] == 3
+
+
+def test_a_state_in_the_middle_is_stored_once_the_documents_before_it_are(source, monkeypatch):
+    change(source, config__page=2)
+    monkeypatch.setattr("retrieval.sources.comparing.FLUSH_SECONDS", -1)
+    monkeypatch.setattr("retrieval.sources.airbyte.reading._ITEMS_BETWEEN", 0)
+    with monkeypatch.context() as patched:
+        patched.setattr("retrieval.sources.comparing.submit", _fail_after(3))
+        run = run_once(source)
+    assert (run.status, len(names())) == ("waiting", 3), run.error
+    assert '"102"' in ReadingState.objects.get().messages
+    run = sync(run.pk)
+    assert (run.status, numbers(run)) == ("done", (6, 0, 0, 0, 0)), run.details
+
+
+def _fail_after(times):
+    done = []
+
+    def submit_or_fail(*arguments, **named):
+        done.append(1)
+        if len(done) > times:
+            _fail()
+        return submit(*arguments, **named)
+
+    return submit_or_fail
+
+
+def test_a_document_that_is_refused_keeps_the_state(source, shelf, monkeypatch):
+    run_once(source)
+    shelf.put("b", "It was painted.")
+    with monkeypatch.context() as patched:
+        patched.setattr("retrieval.sources.comparing.submit", _refuse)
+        run = run_once(source)
+    assert (run.status, run.failed) == ("done", 1)
+    assert numbers(run_once(source)) == (0, 1, 1, 0, 0)
+    assert "painted" in text_of("b")
+
+
+def _refuse(*_arguments, **_named):
+    raise DocumentRejected("The collection is full.")
+
+
+def test_a_cursor_is_asked_for_where_the_stream_has_none(collection, remote):
+    (described,) = [each for each in remote.options["found"]["streams"] if each["name"] == "comments"]
+    described |= {"supported_sync_modes": ["full_refresh", "incremental"], "default_cursor_field": []}
+    remote.choose("comments", sync_mode="incremental")
+    form = ConnectorSource.form_for(remote.options, remote.options["found"])
+    assert form(data=remote.options).errors.keys() == {"of.comments.cursor_field"}
+    cleaned = form(data={**remote.options, "of.comments.cursor_field": "updated_at"})
+    assert cleaned.is_valid(), cleaned.errors
+    assert cleaned.cleaned_data["full_days"] == 7
+    # What was said of other streams is dropped with them.
+    cleaned = form(data={**remote.options, "streams": ["pages"]})
+    assert cleaned.is_valid(), cleaned.errors
+    assert {name.split(".")[1] for name in cleaned.cleaned_data if name.startswith("of.")} == {"pages"}
