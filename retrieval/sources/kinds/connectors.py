@@ -59,6 +59,7 @@ SAMPLES = 3
 MOST_SAMPLES = 9
 # A longer reading goes on from its last STATE in the next attempt.
 INCREMENTAL_SECONDS = 6 * 60.0
+PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
 # Names of fields that are proposed, the first that the stream has.
@@ -296,11 +297,18 @@ class ConnectorSource(Connector):
                     self._keep(self._streams[message.stream], number, message.data)
                 else:
                     self._reading.reach(message, len(self._places))
+                    if self._is_part(len(self._places)):
+                        self.broke_off = TimeIsUp()
+                        return
         except SourceUnavailable as error:
             if not self._reading.has_advanced:
                 raise
             is_slow = isinstance(error, TookTooLong)
             self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
+
+    def _is_part(self, items: int) -> bool:
+        """Return whether enough was read for this attempt, and the next one can go on."""
+        return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
     def covers(self, key: str, last_run: int) -> bool:
         stream = _unescape(key.partition("/")[0])

@@ -10,7 +10,7 @@ from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, ReadingState, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
-from retrieval.sources.sync_runs import sync
+from retrieval.sources.sync_runs import finish_in_process, request_run, sync
 from tests.support.sources import ConnectorRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -241,6 +241,19 @@ def _fail_after(times):
         return submit(*arguments, **named)
 
     return submit_or_fail
+
+
+def test_many_records_are_read_in_parts(source, remote, monkeypatch):
+    change(source, config__page=2)
+    run_once(source)
+    remote.delete("a")
+    change(source, of__pages__title_fields=["id"])
+    monkeypatch.setattr("retrieval.sources.kinds.connectors.PART_ITEMS", 2)
+    run = request_run(source, enqueue=False)
+    assert sync(run.pk).status == "waiting"
+    assert ReadingState.objects.get().began_run == run.pk
+    run = finish_in_process(run)
+    assert (run.status, run.attempts, numbers(run)) == ("done", 1, (0, 5, 0, 1, 0)), run.error
 
 
 def test_a_document_that_is_refused_keeps_the_state(source, shelf, monkeypatch):
