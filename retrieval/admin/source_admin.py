@@ -90,7 +90,8 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             self.instance.kind = self.kind.name
             if not self.kind.is_read:
                 self.instance.interval_minutes = 0
-            options = {name: self.cleaned_data[name] for name in self.own_form.base_fields}
+            general = SourceForm.base_fields
+            options = {name: value for name, value in self.cleaned_data.items() if name not in general}
             store_options(self.instance, self.own_form, options)
 
 
@@ -122,6 +123,8 @@ def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]
 
 
 RUNS_SHOWN = 20
+# More groups of a form's fields are closed at first.
+GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
 curl -X PUT %(address)s \\
@@ -213,8 +216,14 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        own = list(self._own_form(request, kind, obj)().fields)
-        return [(None, {"fields": general}), *([(kind.label, {"fields": own})] if own else [])]
+        form = self._own_form(request, kind, obj)
+        groups = getattr(form, "groups", ())
+        grouped = {name for _label, names in groups for name in names}
+        own = [name for name in form().fields if name not in grouped]
+        sections: list[Any] = [(kind.label, {"fields": own})] if own else []
+        classes = ["collapse"] if len(groups) > GROUPS_OPEN else []
+        sections += [(label, {"fields": names, "classes": classes}) for label, names in groups]
+        return [(None, {"fields": general}), *sections]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
@@ -243,15 +252,15 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # A preview shows the records of a newly chosen stream first.
+        # A preview shows the records of newly chosen streams first.
         is_unfinished = obj.kind == ConnectorSource.name and (
-            not obj.options.get("stream") or "stream" in form.changed_data
+            not obj.options.get("streams") or "streams" in form.changed_data
         )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         save_source(obj)
         warn_of_removed_secret(request, obj)
         if is_unfinished:
-            # The preview tries the settings, finds the streams, and shows documents of the chosen one.
+            # The preview tries the settings, finds the streams, and shows documents of those chosen.
             with suppress(sync_runs.RunRefused):
                 sync_runs.ask_for(obj, is_preview=True)
 
@@ -263,7 +272,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def response_add(self, request: HttpRequest, obj: Source, post_url_continue: str | None = None) -> HttpResponse:
         if obj.kind == ConnectorSource.name:
-            self.message_user(request, _t("The settings are being tried. Then choose a stream on this page."))
+            self.message_user(request, _t("The settings are being tried. Then choose streams on this page."))
             return redirect("admin:retrieval_source_change", obj.pk)
         return super().response_add(request, obj, post_url_continue)
 

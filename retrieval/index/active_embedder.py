@@ -190,6 +190,6 @@ def is_lagging(collections: Sequence[int]) -> bool:
 
 def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
     """Avoid a query set, which takes longer than PostgreSQL does."""
-    columns = ", ".join(str(field.column) for field in Embedder._meta.concrete_fields)
-    rows = fetch(f"SELECT {columns} FROM retrieval_embedder WHERE {condition}", values)
-    return Embedder(*rows[0]) if rows else None
+    columns = [str(field.column) for field in Embedder._meta.concrete_fields]
+    rows = fetch(f"SELECT {', '.join(columns)} FROM retrieval_embedder WHERE {condition}", values)
+    return Embedder.from_db(connection.alias, columns, rows[0]) if rows else None

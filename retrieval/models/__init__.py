@@ -13,6 +13,7 @@ from retrieval.models.document import Document, DocumentText, RecognisedPage
 from retrieval.models.draft import Draft
 from retrieval.models.profile import Publication, SearchProfile, SearchProfileVersion
 from retrieval.models.pushed import PushedItem
+from retrieval.models.reading_state import ReadingState
 from retrieval.models.registered_connector import RegisteredConnector
 from retrieval.models.request_count import RequestCount
 from retrieval.models.source import Source, SourceItem, SourceRun
@@ -34,6 +35,7 @@ __all__ = [
     "MarkedFilter",
     "Publication",
     "PushedItem",
+    "ReadingState",
     "RecognisedPage",
     "RegisteredConnector",
     "RequestCount",

@@ -20,7 +20,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _t
 
 from core import deadline
-from core.exceptions import LeaseLost, RagsiteError
+from core.exceptions import LeaseLost
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.documents.submission import submit
@@ -31,12 +31,14 @@ from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
     Fetched,
+    ItemDeleted,
     ItemFailed,
     ItemGone,
     ItemRejected,
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
+    TimeIsUp,
 )
 from retrieval.sources.taking_readers import TakenReaders
 
@@ -133,10 +135,6 @@ SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
-class TimeIsUp(RagsiteError):
-    """An error: the time of this attempt is over; the next attempt does the rest."""
-
-
 class Comparison:
     """An attempt at a run."""
 
@@ -157,6 +155,8 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
+        # So many items, from the first, are saved; a failure or a removal ends the count.
+        self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
     def work(self, connector: Connector) -> None:
@@ -165,10 +165,10 @@ class Comparison:
             self._walk(connector, self._list(connector))
         finally:
             self._take_notes(connector)
-        self._flush()
+        self._flush(connector)
         if connector.lists_everything:
-            self._remove_gone()
-        self._finish()
+            self._remove_gone(connector)
+        self._finish(connector)
 
     def _take_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
@@ -210,23 +210,28 @@ class Comparison:
             self._present.add(found.key)
             _check_number(len(self._visited))
             waiting.extend(self._look_at(connector, found))
+            self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
+            self._saved += self._saves_all
             if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
-                self._flush()
-            self._check_time()
+                self._flush(connector)
+            self._check_time(connector)
 
-    def _check_time(self) -> None:
+    def _check_time(self, connector: Connector) -> None:
         # Each attempt reads at least one item: it first passes the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
             raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
-        self._flush()
+        self._flush(connector)
         raise TimeIsUp
 
     def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
-            return _read_links(item)
+            if not connector.lists_changes or item.fingerprint == found.fingerprint:
+                return _read_links(item)
+            # It changed since an earlier attempt, and the next run will not list it.
+            self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._take_readers(self._readers, found, item)
         # A deleted document is created again.
@@ -247,10 +252,12 @@ class Comparison:
                 return _read_links(item)
             self._take(found, item, fetched)
             return fetched.links
-        except ItemGone:
+        except ItemGone as error:
             self._present.discard(found.key)
             if item is None:
-                self._tally.count(Outcome.PASSED, found.name, _t("there is nothing at this address"))
+                is_told = isinstance(error, ItemDeleted)
+                said = str(error) if is_told else _t("there is nothing at this address")
+                self._tally.count(Outcome.PASSED, found.name, said)
         except SourceUnavailable as error:
             self._silent += 1
             if self._silent >= SILENT_ITEMS or error.pause is not None:
@@ -302,30 +309,30 @@ class Comparison:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
             item.name = item.name if had_document else self._new_name(found, fetched)
             check_content(data, item.name)
-        item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
-        item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
         if self._is_real:
             with transaction.atomic():
                 self._run.lock()
                 if data is not None and outcome != Outcome.UNCHANGED:
-                    is_limited = outcome == Outcome.ADDED or self._readers is not None
-                    of_source = current_metadata(self._source) if is_limited else {}
                     url = found.url if len(found.url) <= _LONGEST_NAME else ""
+                    is_new = item.name not in self._documents
                     submission = submit(
                         self._source.collection,
                         item.name,
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=of_source if outcome == Outcome.ADDED else None,
+                        metadata=self._combine({}, fetched.metadata) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
-                    if fetched.metadata is not None:
+                    if fetched.metadata is not None and not is_new:
                         self._describe(submission.document, url, fetched.metadata)
                     if self._readers is not None:
-                        readers = self._wanted_readers[found.key]
+                        readers, of_source = self._wanted_readers[found.key], current_metadata(self._source)
                         self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
+                # A document that is refused keeps the earlier fingerprint, so that its change is read again.
+                item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
+                item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
@@ -334,11 +341,15 @@ class Comparison:
         self._tally.count(outcome, found.name, fetched.reason)
 
     def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        """Store address and metadata of a record; the metadata of the source come before them."""
-        merged = {**document.metadata, **metadata, **current_metadata(self._source)}
-        document.metadata = {name: value for name, value in merged.items() if value is not None}
+        """Store address and metadata of a record beside the document's own."""
+        document.metadata = self._combine(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
         document.share_metadata()
+
+    def _combine(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
+        """Return metadata of a document and of its record; the metadata of the source come before them."""
+        merged = {**own, **(told or {}), **current_metadata(self._source)}
+        return {name: value for name, value in merged.items() if value is not None}
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
         """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
@@ -352,6 +363,7 @@ class Comparison:
 
     def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
         self._tally.count(Outcome.FAILED, found.name, error)
+        self._has_failed |= not is_rejected
         if not self._is_real:
             return
         item = item or SourceItem(source=self._source, key=found.key)
@@ -376,7 +388,7 @@ class Comparison:
         if self._is_real:
             self._kept.append(item.pk)
 
-    def _flush(self) -> None:
+    def _flush(self, connector: Connector) -> None:
         """Store the progress. Raises: LeaseLost."""
         with transaction.atomic():
             if not self._run.write(**self._tally.numbers()):
@@ -384,12 +396,16 @@ class Comparison:
             kept = SourceItem.objects.filter(pk__in=self._kept)
             kept.update(seen_by_run=self._run.pk, is_held=False)
             kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
+            if self._is_real:
+                connector.settle(self._saved, is_all=False)
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    def _finish(self) -> None:
+    def _finish(self, connector: Connector) -> None:
         with transaction.atomic():
             self._run.lock()
+            if self._is_real:
+                connector.settle(self._saved, is_all=not self._has_failed)
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
@@ -397,11 +413,20 @@ class Comparison:
                 details=self._tally.details,
                 **self._tally.numbers(),
             )
-            self._run.end(SourceRun.Status.DONE)
-            forget_old_runs(self._run)
+            if connector.broke_off is None:
+                self._run.end(SourceRun.Status.DONE)
+                forget_old_runs(self._run)
+        if connector.broke_off is not None:
+            raise connector.broke_off
 
-    def _remove_gone(self) -> None:
-        gone = [item for key, item in self._items.items() if key not in self._present]
+    def _is_gone(self, connector: Connector, item: SourceItem) -> bool:
+        if item.key in self._present or item.key in self._visited:
+            return item.key not in self._present
+        has_listed_all = connector.broke_off is None
+        return has_listed_all and (item.is_held or connector.covers(item.key, item.seen_by_run or 0))
+
+    def _remove_gone(self, connector: Connector) -> None:
+        gone = [item for item in self._items.values() if self._is_gone(connector, item)]
         if self._source.keeps_missing:
             gone = self._keep_missing(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}

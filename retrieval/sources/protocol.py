@@ -32,6 +32,10 @@ class SourceUnavailable(RagsiteError):
         self.pause = pause
 
 
+class TimeIsUp(RagsiteError):
+    """An error: the time of this attempt is over; the next attempt does the rest."""
+
+
 class ItemFailed(RagsiteError):
     """One item could not be read. The message is for the admin."""
 
@@ -42,6 +46,10 @@ class ItemRejected(ItemFailed):
 
 class ItemGone(RagsiteError):
     """An item that was listed or linked does not exist."""
+
+
+class ItemDeleted(ItemGone):
+    """The source says that the item was deleted. The message is for the log of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,12 @@ class Connector:
     tells_readers = False
     # The run only reports.
     is_preview = False
+    # Runs list what changed since the last one, so a change that is listed once must be read.
+    lists_changes = False
+    # The number of the run.
+    run = 0
+    # The listing ended early for this reason, and the items before it are to be saved.
+    broke_off: RagsiteError | None = None
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         self.options = options
@@ -161,6 +175,16 @@ class Connector:
     def list_items(self) -> Iterator[RemoteItem]:
         """Yield all items of the source. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
+
+    def covers(self, key: str, last_run: int) -> bool:
+        """Return whether an item that was not listed is gone. ``last_run`` is the number of the run that saw it."""
+        return True
+
+    def settle(self, saved: int, *, is_all: bool) -> None:
+        """Store, in the current transaction, how far the source was read.
+
+        The first ``saved`` listed items are saved; with ``is_all``, all are, and those that are gone were dealt with.
+        """
 
     def address_of(self, name: str) -> str:
         """Return the address at which readers find the file; empty if the options have none."""

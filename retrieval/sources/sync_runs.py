@@ -19,10 +19,10 @@ from core.jobs import acquire_lease, heartbeat
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
-from retrieval.sources.comparing import Comparison, TimeIsUp
+from retrieval.sources.comparing import Comparison
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import all_options, current_metadata
-from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsUp
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def _attempt(run: SourceRun) -> None:
     if reason := reason_not_to_bring(source.collection):
         raise SourceRefused(reason)
     with kind(all_options(source), source.pk) as connector:
-        connector.is_preview = run.is_preview
+        connector.is_preview, connector.run = run.is_preview, run.pk
         Comparison(run).work(connector)
 
 

@@ -130,17 +130,23 @@ class ConnectorRemote(Remote):
             "config.folder": str(path),
             "config.token": "right",
             "config.mood": "",
-            "stream": "pages",
-            "key_fields": "id",
-            "title_fields": "title",
-            "text_fields": "body",
-            "text_format": "md",
-            "url_field": "url",
-            "changed_field": "updated_at",
-            "metadata_fields": "author",
-            "found": {"streams": [{**fake_connector.STREAM, "fields": fields}]},
+            "config.form": "",
+            "config.page": "",
+            "streams": ["pages"],
+            "found": {
+                "streams": [{**each, "fields": fields} for each in (fake_connector.STREAM, fake_connector.OTHER_STREAM)]
+            },
         }
+        self.choose("pages")
         self.wrong_options = {**self.options, "config.token": "wrong"}
+
+    def choose(self, *streams, **changed):
+        """Read these streams, with the same options."""
+        mapping = {"key_fields": "id", "title_fields": "title", "text_fields": "body", "text_format": "md"}
+        mapping |= {"url_field": "url", "changed_field": "updated_at", "metadata_fields": "author", **changed}
+        self.options = {name: value for name, value in self.options.items() if not name.startswith("of.")}
+        self.options["streams"] = [*streams]
+        self.options |= {f"of.{stream}.{name}": value for stream in streams for name, value in mapping.items()}
 
     def put(self, name, text, **values):
         record = {"id": name, "title": f"Page {name}", "body": text, **values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _t
@@ -11,6 +12,8 @@ from django.utils.translation import gettext as _t
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.connector_process import ConnectorProcess, ProcessLimits
 from retrieval.sources.airbyte.programs import find_program, scratch_folder
+from retrieval.sources.airbyte.state_messages import StateMessage
+from retrieval.sources.airbyte.streams import ChosenStream, join_name
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 
 QUICK = ProcessLimits(seconds=120.0)
@@ -22,6 +25,12 @@ _STREAM_PARTS = (
     *("name", "namespace", "supported_sync_modes", "source_defined_cursor", "default_cursor_field"),
     "source_defined_primary_key",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    stream: str
+    data: dict[str, Any]
 
 
 class ConnectorCalls:
@@ -73,25 +82,29 @@ class ConnectorCalls:
             for stream, schema in zip(streams, schemas, strict=True)
         ]
 
-    def read(self, stream: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield all records of the stream. Raises: SourceRefused, SourceUnavailable; then some are missing."""
-        configured = {name: value for name, value in stream.items() if name != "fields"}
-        configured["supported_sync_modes"] = configured.get("supported_sync_modes") or ["full_refresh"]
-        chosen = {
-            "stream": configured,
-            "sync_mode": "full_refresh",
-            "destination_sync_mode": "overwrite",
-            **{name: configured[part] for name, part in _KEYS.items() if configured.get(part)},
-        }
-        files = {**self._configuration(), "--catalog": json.dumps({"streams": [chosen]})}
-        for message in self._call("read", files, ProcessLimits()):
+    def read(
+        self, streams: Collection[ChosenStream], state: str = "", seconds: float = ProcessLimits().seconds
+    ) -> Iterator[Record | StateMessage]:
+        """Yield the records of the streams, and the STATE messages between them, in the connector's order.
+
+        ``state`` is what an earlier reading reached. Raises: SourceRefused, SourceUnavailable; then some are missing.
+        """
+        catalog = {"streams": [stream.configure() for stream in streams]}
+        files = {**self._configuration(), "--catalog": json.dumps(catalog)}
+        if state:
+            files["--state"] = state
+        names = {stream.name for stream in streams}
+        for message in self._call("read", files, ProcessLimits(seconds=seconds)):
+            if message["type"] == "STATE" and isinstance(told := message.get("state"), dict):
+                yield StateMessage(told)
             if message["type"] != "RECORD":
                 continue
             record = message.get("record")
             if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
                 raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % str(record)[:100])
-            if record.get("stream") == stream["name"]:
-                yield record["data"]
+            name = join_name(record.get("namespace"), record.get("stream"))
+            if name in names:
+                yield Record(name, record["data"])
 
     def _configuration(self) -> dict[str, str]:
         return {"--config": json.dumps(self._config)}
@@ -106,9 +119,6 @@ class ConnectorCalls:
                 yield from process.messages()
             finally:
                 self.notes += process.notes
-
-
-_KEYS = {"primary_key": "source_defined_primary_key", "cursor_field": "default_cursor_field"}
 
 
 def _list_fields(schema: Any, path: str = "", depth: int = 0) -> Iterator[str]:

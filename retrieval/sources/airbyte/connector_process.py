@@ -56,6 +56,10 @@ _SHORTEST_SECRET = 4
 _TRACEBACK = "Traceback (most recent call last)"
 
 
+class TookTooLong(SourceUnavailable):
+    """The connector was ended before it had said all."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
     seconds: float = 8 * 60.0
@@ -177,7 +181,7 @@ class ConnectorProcess:
             while waiting.get_map():
                 ready = waiting.select(max(0.0, min(_TICK_SECONDS, self._ends_at - time.monotonic())))
                 if time.monotonic() >= self._ends_at:
-                    raise SourceUnavailable(_t("The connector took longer than %d seconds.") % self._limits.seconds)
+                    raise TookTooLong(_t("The connector took longer than %d seconds.") % self._limits.seconds)
                 if not ready and self._process.poll() is not None:
                     # A process that it left behind keeps its output open.
                     break

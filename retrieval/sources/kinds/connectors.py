@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.html import escape, strip_tags
-from django.utils.text import slugify
+from django.utils.text import format_lazy, slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -21,15 +22,46 @@ from django.utils.translation import ngettext
 from core.user_types import AnyUser
 from core.users import is_superuser
 from retrieval.models import RegisteredConnector, Source
-from retrieval.sources.airbyte.calls import ConnectorCalls
+from retrieval.sources.airbyte.calls import ConnectorCalls, Record
+from retrieval.sources.airbyte.connector_process import TookTooLong
 from retrieval.sources.airbyte.programs import check_allowed
+from retrieval.sources.airbyte.reading import Reading, hash_setup
 from retrieval.sources.airbyte.spec_forms import build_config, fields_of
+from retrieval.sources.airbyte.streams import (
+    DAYS_BETWEEN_FULL,
+    ChosenStream,
+    add_prefix,
+    can_read_changes,
+    change_fields,
+    check_cursors,
+    days_field,
+    drop_unchosen,
+    find_stream,
+    is_deleted,
+    list_chosen,
+    name_of,
+    options_of,
+)
 from retrieval.sources.kinds.wikis import as_page
 from retrieval.sources.options import LinesField, SecretField
-from retrieval.sources.protocol import Connector, Fetched, ItemReaders, Obstacle, RemoteItem, SourceRefused
+from retrieval.sources.protocol import (
+    Connector,
+    Fetched,
+    ItemDeleted,
+    ItemReaders,
+    Obstacle,
+    RemoteItem,
+    SourceRefused,
+    SourceUnavailable,
+    TimeIsUp,
+)
 from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
+MOST_SAMPLES = 9
+# A longer reading goes on from its last STATE in the next attempt.
+INCREMENTAL_SECONDS = 6 * 60.0
+PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
 # Names of fields that are proposed, the first that the stream has.
@@ -42,13 +74,14 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The settings of a connector, and how records of one stream become documents.
+    """The settings of a connector, and how records of the chosen streams become documents.
 
-    ``spec`` is the schema of the connector's settings.
+    ``spec`` is the schema of the connector's settings. ``groups`` are the labels and fields of its sections.
     """
 
     spec: Mapping[str, Any] = {}
     found: Mapping[str, Any] = {}
+    groups: Sequence[tuple[str, list[str]]] = ()
 
     connector = forms.CharField(label=_("Connector"), max_length=40)
 
@@ -62,14 +95,20 @@ class ConnectorOptions(forms.Form):
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
-        if cleaned.get("stream") and not (cleaned.get("key_fields") and cleaned.get("text_fields")):
-            cleaned.update(_propose(_find_stream(self.found, cleaned["stream"]), cleaned))
-        return cleaned
+        if "full_days" in self.fields and "full_days" not in self.errors:
+            cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
+        for name in list_chosen(cleaned):
+            given = options_of(cleaned, name)
+            if not (given.get("key_fields") and given.get("text_fields")):
+                stream = find_stream(self.found, name)
+                cleaned.update(add_prefix(name, _propose(stream, {**_initial_options(stream), **given})))
+        for field, error in check_cursors(self.found, cleaned):
+            self.add_error(field if field in self.fields else None, error)
+        return drop_unchosen(cleaned)
 
 
-def _find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    streams = (each for each in found.get("streams") or [] if each["name"] == name)
-    return next(streams, {})
+def _initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: field.initial for name, field in change_fields(stream).items()}
 
 
 def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,23 +124,32 @@ def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
         proposed[option] = ([name] if name else []) if option.endswith("fields") else name
     if cursor := stream.get("default_cursor_field"):
         proposed["changed_field"] = ".".join(map(str, cursor))
-    return {option: given.get(option) or value for option, value in proposed.items()}
+    return {**given, **{option: given.get(option) or value for option, value in proposed.items()}}
 
 
-def _mapping_fields(found: Mapping[str, Any], stream: str) -> dict[str, forms.Field]:
-    names = [each["name"] for each in found["streams"]]
-    known = ", ".join(_find_stream(found, stream).get("fields") or [])
-    said = _t("Fields of its records: %s.") % known[:3000] if known else ""
-    usual = _t("Choose one and save: the usual fields are filled in below, and can be changed afterwards.")
-    return {
-        "stream": forms.ChoiceField(
-            label=_("Stream"),
-            choices=[("", "–"), *((name, name) for name in names)],
+def _streams_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
+    names = dict.fromkeys([*map(name_of, found["streams"]), *chosen])
+    fields: dict[str, forms.Field] = {
+        "streams": forms.MultipleChoiceField(
+            label=_("Streams"),
+            choices=[(name, name) for name in names],
             required=False,
-            help_text=escape(said or usual),
-        ),
+            widget=forms.CheckboxSelectMultiple,
+            help_text=_("Choose and save: the usual fields are filled in below, and can be changed afterwards."),
+        )
+    }
+    if any(map(can_read_changes, found["streams"])):
+        fields["full_days"] = days_field()
+    return fields
+
+
+def _mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+    known = ", ".join(stream.get("fields") or [])
+    said = escape(_t("Its records have: %s.") % known[:3000]) if known else ""
+    explained = _("Fields that never change, such as id, one per line.")
+    return {
         "key_fields": LinesField(
-            label=_("Identifier"), required=False, help_text=_("Fields that never change, such as id, one per line.")
+            label=_("Identifier"), required=False, help_text=format_lazy("{} {}", explained, said)
         ),
         "title_fields": LinesField(label=_("Title"), required=False, help_text=_("The first of them that has a text.")),
         "text_fields": LinesField(
@@ -122,7 +170,6 @@ def _mapping_fields(found: Mapping[str, Any], stream: str) -> dict[str, forms.Fi
             required=False,
             help_text=_("Fields, one per line, or name=field. The metadata of the source come before them."),
         ),
-        **TakesReaders.base_fields,
         "readers_field": forms.CharField(
             label=_("Readers"),
             required=False,
@@ -175,9 +222,15 @@ class ConnectorSource(Connector):
         spec = chosen.spec if chosen is not None else {}
         shown = forms.CharField(label=_("Connector"), initial=options.get("connector"), disabled=True)
         fields: dict[str, Any] = {"connector": shown, **fields_of(spec)}
+        groups = []
         if found.get("streams"):
-            fields |= _mapping_fields(found, str(options.get("stream") or ""))
-        return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, **fields})
+            fields |= _streams_fields(found, list_chosen(options)) | TakesReaders.base_fields
+            for name in list_chosen(options):
+                stream = find_stream(found, name)
+                own = add_prefix(name, {**_mapping_fields(stream), **change_fields(stream)})
+                groups.append((_t("Stream %s") % name, list(own)))
+                fields |= own
+        return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, "groups": groups, **fields})
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
@@ -197,6 +250,8 @@ class ConnectorSource(Connector):
             labels = [str(fields[name].label) if name in fields else name for name in missing]
             raise SourceRefused(_t("Settings are missing: %s.") % ", ".join(labels))
         self._calls = ConnectorCalls(chosen, config, secrets)
+        self._setup = partial(hash_setup, chosen, config)
+        self._streams: dict[str, ChosenStream] = {}
         self._places: dict[str, _Place] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
 
@@ -208,98 +263,120 @@ class ConnectorSource(Connector):
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """Read all records, keep their documents in a file, and yield them: a reading that breaks off yields none."""
+        """Read the records, keep their documents in a file, and yield them.
+
+        A reading that breaks off yields none, unless a STATE says from where the next one goes on.
+        """
         if self.is_preview:
             self._calls.check()
-            streams = self._calls.discover()
-            Source.objects.filter(pk=self.number).update(found={"streams": streams})
+            found: dict[str, Any] = {"streams": self._calls.discover()}
+            Source.objects.filter(pk=self.number).update(found=found)
         else:
-            streams = Source.objects.values_list("found", flat=True).get(pk=self.number).get("streams") or []
-        name = self.options.get("stream")
-        if not name:
-            if self.is_preview:
-                found = ngettext(
-                    "The settings work. There is %d stream.", "The settings work. There are %d streams.", len(streams)
-                )
-                choose = _t("Choose one below, and save.")
-                self._calls.notes.insert(0, " ".join([found % len(streams), choose]))
-                self.lists_everything = False
-                return
+            found = Source.objects.values_list("found", flat=True).get(pk=self.number)
+        names = list_chosen(self.options)
+        if not names and self.is_preview:
+            total = len(found["streams"])
+            said = ngettext("The settings work. There is %d stream.", "The settings work. There are %d streams.", total)
+            self._calls.notes.insert(0, " ".join([said % total, _t("Choose streams below, and save.")]))
+            self.lists_everything = False
+            return
+        if not names:
             raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))
-        stream = _find_stream({"streams": streams}, str(name))
-        if not stream:
-            raise SourceRefused(_t("The connector has no stream %s.") % name)
-        if not self.options.get("key_fields") or not self.options.get("text_fields"):
-            raise SourceRefused(_t("Name the fields of the identifier and of the text first."))
-        for number, record in enumerate(self._calls.read(stream), 1):
-            self._keep(str(name), number, record)
+        self._streams = {name: self._choose(found, name) for name in names}
+        streams, days = self._streams.values(), self.options.get("full_days")
+        self._reading = Reading(self.number, self.run, self._setup(streams), streams, days)
+        self.lists_changes = self._reading.is_incremental
+        self._read()
         for place in self._places.values():
             yield place.item
+
+    def _choose(self, found: Mapping[str, Any], name: str) -> ChosenStream:
+        stream, options = find_stream(found, name), options_of(self.options, name)
+        if not stream:
+            raise SourceRefused(_t("The connector has no stream %s.") % name)
+        if not options.get("key_fields") or not options.get("text_fields"):
+            raise SourceRefused(_t("Name the fields of the identifier and of the text of %s first.") % name)
+        return ChosenStream(name, stream, options)
+
+    def _read(self) -> None:
+        number = 0
+        limits = {"seconds": INCREMENTAL_SECONDS} if self.lists_changes else {}
+        try:
+            for message in self._calls.read(self._streams.values(), self._reading.state, **limits):
+                if isinstance(message, Record):
+                    number += 1
+                    self._keep(self._streams[message.stream], number, message.data)
+                else:
+                    self._reading.reach(message, len(self._places))
+                    if self._is_part(len(self._places)):
+                        self.broke_off = TimeIsUp()
+                        return
+        except SourceUnavailable as error:
+            if not self._reading.has_advanced:
+                raise
+            is_slow = isinstance(error, TookTooLong)
+            self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
+
+    def _is_part(self, items: int) -> bool:
+        """Return whether enough was read for this attempt, and the next one can go on."""
+        return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
+
+    def covers(self, key: str, last_run: int) -> bool:
+        stream = _unescape(key.partition("/")[0])
+        return stream not in self._streams or self._reading.covers(stream, last_run)
+
+    def settle(self, saved: int, *, is_all: bool) -> None:
+        if self._streams:
+            self._reading.store(saved, is_all=is_all, is_complete=self.broke_off is None)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         place = self._places[item.key]
         self._file.seek(place.start)
         kept = json.loads(self._file.read(place.length))
+        if kept["is_deleted"]:
+            raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
             return Fetched(None, reason=_t("the fields of its text are empty"))
         return Fetched(self._as_file(kept), metadata=kept["metadata"])
 
-    def _keep(self, stream: str, number: int, record: Mapping[str, Any]) -> None:
-        parts = [_read_text(record, path) for path in self.options["key_fields"]]
+    def _keep(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
+        options = stream.options
+        parts = [_read_text(record, path) for path in options["key_fields"]]
         if not all(parts):
-            names = ", ".join(self.options["key_fields"])
+            names = ", ".join(options["key_fields"])
             raise SourceRefused(
                 _t("Record %(n)d has no %(names)s: choose another identifier.") % {"n": number, "names": names}
             )
-        key = "/".join([stream, *parts])
-        titles = (_read_text(record, path) for path in self.options.get("title_fields") or [])
+        key = "/".join(_escape(part) for part in [stream.name, *parts])
+        titles = (_read_text(record, path) for path in options.get("title_fields") or [])
         title = " ".join(next(filter(None, titles), "").split())[:300] or parts[0][:300]
         kept = {
             "title": title,
-            "body": "\n\n".join(filter(None, (_read_text(record, path) for path in self.options["text_fields"]))),
-            "url": _read_address(record, self.options.get("url_field") or ""),
-            "metadata": self._read_metadata(record),
-            "format": self.options.get("text_format") or "html",
+            "body": "\n\n".join(filter(None, (_read_text(record, path) for path in options["text_fields"]))),
+            "url": _read_address(record, options.get("url_field") or ""),
+            "metadata": _read_metadata(record, options),
+            "format": options.get("text_format") or "html",
+            "is_deleted": is_deleted(_find_values(record, options.get("deleted_field") or " ")),
         }
         line = json.dumps(kept, sort_keys=True).encode()
         start = self._file.seek(0, 2)
         self._file.write(line)
         name = f"{slugify(title)[:100] or 'record'}.{kept['format']}"
-        fingerprint = hashlib.sha256(line).hexdigest()
-        # The last record of a key is the newest.
-        item = RemoteItem(
-            key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=self._read_readers(record)
+        readers = (
+            _read_readers(record, options.get("readers_field") or "") if self.options.get("takes_readers") else None
         )
+        fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
+        # The last record of a key is the newest.
+        item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
         self._places[key] = _Place(item, start, len(line))
-        if self.is_preview and len(self.samples) < SAMPLES:
+        if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):
             body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
             shown = strip_tags(body) if kept["format"] == "html" else body
-            self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key})
+            self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key, "stream": stream.name})
 
-    def _read_readers(self, record: Mapping[str, Any]) -> ItemReaders | None:
-        """Return the readers that a record names; a record that names none is open to nobody."""
-        if not self.options.get("takes_readers"):
-            return None
-        path = self.options.get("readers_field") or ""
-        if not path:
-            return ItemReaders(unread=_t("name the field of the readers"))
-        values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
-        named = [name for value in values for each in value.split(",") if (name := _read_text({"x": each}, "x"))]
-        return ItemReaders(
-            groups=tuple(name for name in named if "@" not in name), users=tuple(name for name in named if "@" in name)
-        )
-
-    def _read_metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metadata of a record; None marks a name whose field is empty."""
-        named = [line.partition("=") for line in self.options.get("metadata_fields") or []]
-        fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
-        if self.options.get("changed_field"):
-            fields["changed"] = self.options["changed_field"]
-        facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
-        if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-            # A record whose groups are not named is open to nobody, instead of everybody.
-            facts[settings.DOCUMENT_GROUPS_KEY] = []
-        return facts
+    def _is_sample(self, stream: str) -> bool:
+        of_stream = sum(sample["stream"] == stream for sample in self.samples)
+        return of_stream < SAMPLES and len(self.samples) < MOST_SAMPLES
 
     def _as_file(self, kept: Mapping[str, str]) -> bytes:
         title, body = kept["title"], kept["body"]
@@ -330,6 +407,17 @@ def _read_text(record: Mapping[str, Any], path: str) -> str:
     return "\n".join(texts).replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
+def _read_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
+    """Return the readers that a record names at the path; a record that names none is open to nobody."""
+    if not path:
+        return ItemReaders(unread=_t("name the field of the readers"))
+    values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
+    named = [name for value in values for each in value.split(",") if (name := _read_text({"x": each}, "x"))]
+    return ItemReaders(
+        groups=tuple(name for name in named if "@" not in name), users=tuple(name for name in named if "@" in name)
+    )
+
+
 def _read_address(record: Mapping[str, Any], path: str) -> str:
     address = _read_text(record, path) if path else ""
     return address if address.startswith(("http://", "https://")) and len(address.split()) == 1 else ""
@@ -342,3 +430,25 @@ def _read_fact(record: Mapping[str, Any], path: str) -> object:
         for each in values
     ]
     return facts[:50] if len(facts) > 1 else facts[0] if facts else None
+
+
+def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a record; None marks a name whose field is empty."""
+    named = [line.partition("=") for line in options.get("metadata_fields") or []]
+    fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
+    if options.get("changed_field"):
+        fields["changed"] = options["changed_field"]
+    facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
+    if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
+        # A record whose groups are not named is open to nobody, instead of everybody.
+        facts[settings.DOCUMENT_GROUPS_KEY] = []
+    return facts
+
+
+def _escape(part: str) -> str:
+    """Keep the slashes between the parts of a key apart from those in them."""
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")

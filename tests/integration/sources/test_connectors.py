@@ -62,12 +62,18 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
     form = page.get(ADD).content.decode()
     assert "Where the files are." in form
     assert "<b>files" not in form
-    assert 'name="stream"' not in form
+    assert 'name="streams"' not in form
     fields = {"collection": collection.pk, "name": "Shelf", "interval_minutes": 60, "config.folder": str(remote.path)}
     assert "This field is required." in page.post(ADD, fields).content.decode()
     page.post(ADD, {**fields, "config.token": TOKEN})
     source = Source.objects.get()
-    assert source.options == {"connector": "shelf", "config.folder": str(remote.path), "config.mood": ""}
+    assert source.options == {
+        "connector": "shelf",
+        "config.folder": str(remote.path),
+        "config.mood": "",
+        "config.form": "",
+        "config.page": None,
+    }
     assert all_options(source)["config.token"] == TOKEN
     # A run before the choice would fail, so the first is a preview.
     assert source.next_run_at > timezone.now() + timedelta(minutes=50)
@@ -75,13 +81,18 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
     run = do_last(source)
     assert (run.is_preview, run.status, numbers(run)) == (True, "done", (0, 0, 0, 0, 0)), run.error
     shown = page.get(change).content.decode()
-    assert "The settings work. There is 1 stream." in shown
-    assert 'name="stream"' in shown
-    with_stream = {**fields, "config.token": "", "stream": "pages", "text_format": "md"}
-    page.post(change, with_stream)
+    assert "The settings work. There are 2 streams." in shown
+    assert 'name="streams"' in shown
+    page.post(change, {**fields, "config.token": "", "streams": ["pages"]})
     source.refresh_from_db()
     mapping = ("key_fields", "title_fields", "text_fields", "url_field", "changed_field")
-    assert [source.options[name] for name in mapping] == [["id"], ["title"], ["body"], "url", "updated_at"]
+    assert [source.options[f"of.pages.{name}"] for name in mapping] == [
+        ["id"],
+        ["title"],
+        ["body"],
+        "url",
+        "updated_at",
+    ]
     run = do_last(source)
     assert (run.is_preview, numbers(run), names()) == (True, (6, 0, 0, 0, 0), []), run.error
     assert [sample["title"] for sample in run.details["samples"]] == ["Page a", "Page b", "Page c"]
@@ -94,7 +105,7 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
 
 def test_records_become_documents_with_address_and_metadata(collection, source, remote):
     source.metadata = {"groups": ["board"]}
-    source.options["metadata_fields"] = ["author", "groups", "place=where.city"]
+    source.options["of.pages.metadata_fields"] = ["author", "groups", "place=where.city"]
     source.save()
     told = {"url": "https://wiki.example/a", "updated_at": "2026-11-01", "groups": ["all"], "author": "Ann"}
     remote.put("a", "The pump.", **told, where=[{"city": "Ede"}, {"city": "Assen"}])
@@ -118,7 +129,7 @@ def test_records_become_documents_with_address_and_metadata(collection, source, 
 
 
 def test_a_record_that_should_name_its_groups_and_does_not_is_open_to_nobody(source, remote):
-    source.options["metadata_fields"] = ["groups=team"]
+    source.options["of.pages.metadata_fields"] = ["groups=team"]
     source.save()
     remote.put("a", "The pump a.", team="care")
     run_once(source)

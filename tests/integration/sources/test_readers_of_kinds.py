@@ -54,7 +54,7 @@ def test_a_record_names_its_readers_in_a_field(tmp_path, collection, people):
     remote.put("a", "The first pump.", who=["Sales", "x@example.org"])
     remote.put("b", "The second pump.", who="BOB@example.org, Care")
     remote.put("c", "The third pump.")
-    options = {**remote.options, "takes_readers": True, "readers_field": "who"}
+    options = {**remote.options, "takes_readers": True, "of.pages.readers_field": "who"}
     source = make_source(collection, "connector", options)
     run_once(source)
     titles = dict(Document.objects.values_list("title", "pk"))
@@ -63,7 +63,7 @@ def test_a_record_names_its_readers_in_a_field(tmp_path, collection, people):
 
     # A record's own groups and its readers narrow alike, also when only one of them changes.
     remote.put("a", "The first pump.", who=["Sales", "Care"], author="Care")
-    Source.objects.filter(pk=source.pk).update(options={**source.options, "metadata_fields": ["groups=author"]})
+    Source.objects.filter(pk=source.pk).update(options={**source.options, "of.pages.metadata_fields": ["groups=author"]})
     run_once(source)
     document = Document.objects.get(title="Page a")
     assert document.metadata["groups"] == ["Care"]
@@ -77,7 +77,7 @@ def test_a_record_names_its_readers_in_a_field(tmp_path, collection, people):
     assert document.metadata["groups"] == ["Sales"]
 
     # Without the field nobody knows who reads: what is known stays, and what is new is closed.
-    Source.objects.filter(pk=source.pk).update(options={**source.options, "readers_field": ""})
+    Source.objects.filter(pk=source.pk).update(options={**source.options, "of.pages.readers_field": ""})
     remote.put("d", "The fourth pump.")
     run = run_once(source)
     assert "name the field of the readers" in run.details["about_readers"][0]

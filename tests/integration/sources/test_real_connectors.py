@@ -11,6 +11,7 @@ from django.core.management import call_command
 from retrieval.models import Document, RegisteredConnector, Source
 from retrieval.models.registered_connector import MANIFEST_PACKAGE
 from retrieval.sources.airbyte.programs import read_manifest_spec
+from retrieval.sources.airbyte.streams import add_prefix
 from tests.support.sources import WebServer, make_source, names, numbers, run_once
 
 pytestmark = [
@@ -95,7 +96,8 @@ def test_a_manifest_reads_a_rest_service(service, collection, settings, tmp_path
     assert preview.status == "done", preview.error
     source = Source.objects.get()
     assert source.found["streams"][0]["fields"] == ["id", "title", "body", "url"]
-    source.options |= {"stream": "articles", "key_fields": ["id"], "title_fields": ["title"], "text_fields": ["body"]}
+    mapping = {"key_fields": ["id"], "title_fields": ["title"], "text_fields": ["body"]}
+    source.options |= {"streams": ["articles"], **add_prefix("articles", mapping)}
     source.save()
     run = run_once(source)
     assert (run.status, numbers(run)) == ("done", (25, 0, 0, 0, 0)), run.error
@@ -122,8 +124,9 @@ def test_a_package_makes_records_up(collection, settings, tmp_path):
     source = make_source(collection, "connector", options)
     assert run_once(source, is_preview=True).status == "done"
     source = Source.objects.get()
-    source.options |= {"stream": "users", "key_fields": ["id"], "title_fields": ["name"], "text_format": "txt"}
-    source.options["text_fields"] = ["name", "occupation", "address.city"]
+    mapping = {"key_fields": ["id"], "title_fields": ["name"], "text_format": "txt"}
+    mapping["text_fields"] = ["name", "occupation", "address.city"]
+    source.options |= {"streams": ["users"], **add_prefix("users", mapping)}
     source.save()
     run = run_once(source)
     assert numbers(run) == (40, 0, 0, 0, 0), run.error

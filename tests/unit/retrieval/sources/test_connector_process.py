@@ -15,6 +15,7 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 from tests.support import fake_connector
 
 TOKEN = "t0p-secret-token"
+CATALOG = json.dumps({"streams": [{"stream": fake_connector.STREAM, "sync_mode": "full_refresh"}]})
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def folder(tmp_path):
 def call(folder, tmp_path):
     def make(mood="", token=TOKEN, call="read", **limits):
         config = {"folder": str(folder), "token": token, "mood": mood}
-        files = {"--config": json.dumps(config), "--catalog": "{}"}
+        files = {"--config": json.dumps(config), "--catalog": CATALOG}
         command = [sys.executable, fake_connector.__file__, call]
         limits = ProcessLimits(**{"seconds": 20.0, **limits})
         return ConnectorProcess(command, files, scratch=tmp_path / "scratch", secrets=[token], limits=limits)
@@ -131,7 +132,7 @@ from pathlib import Path
 from retrieval.sources.airbyte.connector_process import ConnectorProcess
 import json
 config = {{"folder": {str(folder)!r}, "token": {TOKEN!r}, "mood": "hangs"}}
-files = {{"--config": json.dumps(config), "--catalog": "{{}}"}}
+files = {{"--config": json.dumps(config), "--catalog": {CATALOG!r}}}
 command = [sys.executable, {fake_connector.__file__!r}, "read"]
 with ConnectorProcess(command, files, scratch=Path({str(tmp_path / "scratch")!r})) as process:
     for message in process.messages():

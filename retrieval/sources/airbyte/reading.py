@@ -1,0 +1,103 @@
+"""How far a source was read: what its next run asks of the connector, and what is stored of it.
+
+STATE is stored only in the transaction that follows the documents of all records before it, so a run that is killed at
+any moment is followed by one that reads at least what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from retrieval.models import ReadingState, RegisteredConnector
+from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
+from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
+
+# Of the checkpoints within so many items, only the last is remembered.
+_ITEMS_BETWEEN = 200
+
+
+def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
+    """Return a hash of all on which the documents depend; the state of another setup is of no use."""
+    chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
+    told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
+    # The settings contain secrets.
+    return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
+
+
+class Reading:
+    """The reading of a run. ``state`` is what the connector gets; empty, it reads everything.
+
+    ``is_full`` says whether the reading of everything ends with this run, if nothing breaks it off.
+    """
+
+    def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:
+        self._source, self._setup = source, setup
+        self._incremental = frozenset(stream.name for stream in streams if stream.is_incremental)
+        self._began_run = run
+        self.is_full, self.state = True, ""
+        stored = ReadingState.objects.filter(source=source, setup=setup).first() if self._incremental else None
+        self._read_all_at = stored.read_all_at if stored is not None else None
+        if stored is not None and stored.began_run is not None:
+            self._began_run, self.state = stored.began_run, stored.messages
+        elif stored is not None and not _is_due(stored, days or DAYS_BETWEEN_FULL):
+            self.is_full, self.state = False, stored.messages
+        self._known = KnownState(self.state, self._incremental)
+        self._checkpoints: list[tuple[int, Snapshot]] = []
+        self._stored = -1
+
+    @property
+    def is_incremental(self) -> bool:
+        return bool(self._incremental)
+
+    @property
+    def has_advanced(self) -> bool:
+        """Return whether a STATE came that differs from the one that the connector got."""
+        return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
+
+    def reach(self, message: StateMessage, items: int) -> None:
+        """Remember a STATE that came after this many different items."""
+        if not self._known.take(message):
+            return
+        before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
+        if self._checkpoints and items - before < _ITEMS_BETWEEN:
+            self._checkpoints.pop()
+        self._checkpoints.append((items, self._known.snapshot()))
+
+    def covers(self, stream: str, last_run: int) -> bool:
+        """Return whether a record that was not read is gone; ``last_run`` is the number of the run that last saw it."""
+        if stream not in self._incremental or not self.state:
+            return True
+        return self.is_full and last_run < self._began_run
+
+    def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
+        """Store the last STATE that came before the first ``saved`` items; with ``is_all``, the last of all."""
+        if not self._incremental:
+            return
+        reached = [number for number, (items, _parts) in enumerate(self._checkpoints) if is_all or items <= saved]
+        is_done = is_all and is_complete
+        if not is_done and (not reached or reached[-1] <= self._stored):
+            return
+        self._stored = reached[-1] if reached else self._stored
+        messages = write_state(self._checkpoints[self._stored][1]) if self._stored >= 0 else self.state
+        if self.is_full and is_done:
+            self._read_all_at = timezone.now()
+        values = {
+            "setup": self._setup,
+            "messages": messages,
+            "began_run": self._began_run if self.is_full and not is_done else None,
+            "read_all_at": self._read_all_at,
+        }
+        ReadingState.objects.update_or_create(source_id=self._source, defaults=values)
+
+
+def _is_due(stored: ReadingState, days: int) -> bool:
+    """Return whether everything is to be read again."""
+    age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
+    # A connector that told no STATE reads everything anyway.
+    return not stored.messages or age >= timedelta(days=days)

@@ -1,0 +1,71 @@
+"""Keep the STATE messages of a reading in the form in which the connector's next reading takes them.
+
+A message is of one stream (STREAM), of all together (GLOBAL), or the whole state in a form of the connector's own
+(LEGACY): https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retrieval.sources.airbyte.streams import join_name
+
+_LEGACY, _GLOBAL = "legacy", "global"
+# The parts by the name of their stream, or the one part of another form.
+Snapshot = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StateMessage:
+    content: Mapping[str, Any]
+
+
+class KnownState:
+    """The last STATE messages. ``streams`` are those that are read incrementally; the states of others are dropped."""
+
+    def __init__(self, stored: str, streams: Collection[str]) -> None:
+        self._streams = streams
+        self._parts: dict[str, Any] = {}
+        kept = json.loads(stored) if stored else []
+        for each in kept if isinstance(kept, list) else [{"type": "LEGACY", "data": kept}]:
+            self.take(StateMessage(each))
+
+    def take(self, message: StateMessage) -> bool:
+        """Return whether the message said how far a stream was read that is read incrementally."""
+        content = message.content
+        stream, whole = content.get("stream"), content.get("global")
+        match content.get("type"):
+            case "STREAM" if isinstance(stream, dict):
+                return self._take_stream(stream)
+            case "GLOBAL" if isinstance(whole, dict):
+                self._parts = {_GLOBAL: {"type": "GLOBAL", "global": whole}}
+                return True
+            case "LEGACY" | None if isinstance(content.get("data"), dict):
+                self._parts = {_LEGACY: content["data"]}
+                return True
+        return False
+
+    def _take_stream(self, stream: dict[str, Any]) -> bool:
+        descriptor = stream.get("stream_descriptor")
+        if not isinstance(descriptor, dict):
+            return False
+        name = join_name(descriptor.get("namespace"), descriptor.get("name"))
+        if name not in self._streams:
+            return False
+        # A connector uses one form; a part of another is of an older version of it.
+        self._parts = {key: part for key, part in self._parts.items() if key.startswith("stream ")}
+        self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
+        return True
+
+    def snapshot(self) -> Snapshot:
+        return dict(self._parts)
+
+
+def write_state(parts: Snapshot) -> str:
+    """Return the file of the argument --state; empty if nothing is known."""
+    if not parts:
+        return ""
+    return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))
