@@ -14,8 +14,10 @@ from django.db import DatabaseError
 
 from core import deadline
 from core.database import release_connections, statements_within
+from core.exceptions import RagsiteError
 from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.index.active_embedder import searched_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.search.passage_rows import load_stored
@@ -39,10 +41,13 @@ threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResult:
+    """The ranking of a retriever, and the index data of its chunks; None if they could not be read."""
+
     trace: RetrieverTrace
     ranking: Ranking | None = None
     ranker: Ranker | None = None
     lost_node: bool = False
+    stored: Mapping[int, StoredChunk] | None = None
 
 
 def run_retrievers(
@@ -51,7 +56,7 @@ def run_retrievers(
     """Return both retrievers' results for each query; each retriever runs in a thread with its own connection."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
-        (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
+        (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
         for query in queries
         for retriever in Retriever
         if plan.weights.of(retriever) > 0
@@ -77,7 +82,7 @@ def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | N
     return result
 
 
-def _run(ranker: Ranker, depth: int) -> RetrieverResult:
+def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     started = time.perf_counter()
 
     def trace(status: StageStatus, **more: Any) -> RetrieverTrace:
@@ -85,9 +90,10 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         return RetrieverTrace(ranker.retriever, status, milliseconds=milliseconds, **more)
 
     try:
-        with span(f"search.{ranker.retriever.value}", depth=depth):
-            ranking = ranker.rank(depth)
+        with span(f"search.{ranker.retriever.value}", depth=plan.depth):
+            ranking = ranker.rank(plan.depth)
             annotate(returned=len(ranking.chunks))
+        stored = _read_own(ranking, plan)
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
@@ -98,7 +104,21 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         release_connections()
     returned, unknown = len(ranking.chunks), ranking.unknown_words
     answered = trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
-    return RetrieverResult(answered, ranking, ranker)
+    return RetrieverResult(answered, ranking, ranker, stored=stored)
+
+
+def _read_own(ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
+    """Return the index data of the retriever's chunks, read while the other retriever is busy; None on failure."""
+    try:
+        embedder_id = searched_embedder().pk if plan.weights.of(Retriever.VECTOR) > 0 else None
+        with statements_within(plan.retriever_timeout_seconds):
+            return load_stored(
+                [chunk.chunk_id for chunk in ranking.chunks],
+                embedder_id,
+                terms=plan.weights.of(Retriever.LEXICAL) > 0,
+            )
+    except (DatabaseError, RagsiteError):
+        return None  # `load_candidate_data` reads them again, and reports a failure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +149,16 @@ def load_candidate_data(
         return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
+    known, read = _merge_own(answered)
+    unread = everything - read
     try:
-        with statements_within(plan.retriever_timeout_seconds):
-            stored = load_stored(
-                sorted(everything),
-                vector_ranker.embedder_id if vector_ranker is not None else None,
-                terms=Retriever.LEXICAL in rankers,
-            )
+        if unread:
+            with statements_within(plan.retriever_timeout_seconds):
+                known |= load_stored(
+                    sorted(unread),
+                    vector_ranker.embedder_id if vector_ranker is not None else None,
+                    terms=Retriever.LEXICAL in rankers,
+                )
     except DatabaseError as error:
         for results in searches:
             for place, result in enumerate(results):
@@ -145,7 +168,20 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
+    # Sums of single precision depend on the order.
+    stored = {pk: known[pk] for pk in sorted(known)}
     return [_collect_known(results, stored) for results in searches]
+
+
+def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
+    """Return the data that the retrievers read, and the ids of their chunks, also of those deleted meanwhile."""
+    known: dict[int, StoredChunk] = {}
+    read: set[int] = set()
+    for result in answered:
+        if result.ranking is not None and result.stored is not None:
+            known.update(result.stored)
+            read.update(chunk.chunk_id for chunk in result.ranking.chunks)
+    return known, read
 
 
 def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:

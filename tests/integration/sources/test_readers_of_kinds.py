@@ -63,7 +63,8 @@ def test_a_record_names_its_readers_in_a_field(tmp_path, collection, people):
 
     # A record's own groups and its readers narrow alike, also when only one of them changes.
     remote.put("a", "The first pump.", who=["Sales", "Care"], author="Care")
-    Source.objects.filter(pk=source.pk).update(options={**source.options, "of.pages.metadata_fields": ["groups=author"]})
+    own_groups = {"of.pages.metadata_fields": ["groups=author"]}
+    Source.objects.filter(pk=source.pk).update(options={**source.options, **own_groups})
     run_once(source)
     document = Document.objects.get(title="Page a")
     assert document.metadata["groups"] == ["Care"]
