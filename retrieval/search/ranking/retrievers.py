@@ -93,7 +93,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
         with span(f"search.{ranker.retriever.value}", depth=plan.depth):
             ranking = ranker.rank(plan.depth)
             annotate(returned=len(ranking.chunks))
-        stored = _read_own(ranking, plan)
+        stored = _read_own(ranker, ranking, plan)
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
@@ -107,10 +107,12 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     return RetrieverResult(answered, ranking, ranker, stored=stored)
 
 
-def _read_own(ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
+def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
     """Return the index data of the retriever's chunks, read while the other retriever is busy; None on failure."""
     try:
-        embedder_id = searched_embedder().pk if plan.weights.of(Retriever.VECTOR) > 0 else None
+        embedder_id = ranker.embedder_id
+        if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:
+            embedder_id = searched_embedder().pk
         with statements_within(plan.retriever_timeout_seconds):
             return load_stored(
                 [chunk.chunk_id for chunk in ranking.chunks],
