@@ -12,14 +12,17 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.models.narrowing import MAIL, name_reader
+from retrieval.models.source import EVERYBODY
 from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
+# The name here of all who may read the collection.
+ALL = "*"
 
 
 class NamesField(LinesField):
-    """A field for lines such as `name there = name here`; the name here is a group or a mail address."""
+    """A field for lines such as `name there = name here`; the name here is a group, a mail address or ALL."""
 
     def clean(self, value: Any) -> Any:
         lines = super().clean(value)
@@ -30,7 +33,7 @@ class NamesField(LinesField):
             there, here = _split(line)
             if not there or not here:
                 raise ValidationError(
-                    _t("“%s” must be a name there, “=”, and a group or a mail address here.") % line[:100]
+                    _t("“%s” must be a name there, “=”, and a group, a mail address or “*” here.") % line[:100]
                 )
             if there in names:
                 raise ValidationError(_t("“%s” has two lines: a name there has one name here.") % there[:100])
@@ -70,7 +73,7 @@ class TakesReaders(forms.Form):
         required=False,
         help_text=_(
             "For groups and accounts with other names there: a line such as name there = name here for each. "
-            "The name here is a group or a mail address."
+            "The name here is a group, a mail address, or * for all who may read the collection."
         ),
     )
 
@@ -83,8 +86,13 @@ class NameTable:
         self._here = dict(map(_split, lines))
         self.unmatched: set[str] = set()
 
-    def translate(self, readers: ItemReaders) -> list[str]:
-        """Return the names under which metadata admit these readers: groups, and addresses with `mail:`."""
+    def translate(self, readers: ItemReaders) -> list[str] | str:
+        """Return the names under which metadata admit these readers, or EVERYBODY.
+
+        The names are groups, and addresses with `mail:`.
+        """
+        if readers.is_everybody or any(self._here.get(group) == ALL for group in readers.groups):
+            return EVERYBODY
         named: set[str] = set()
         for group in readers.groups:
             here = self._here.get(group)

@@ -62,10 +62,9 @@ class TakenReaders:
             self._unread[readers.unread] += 1
             known: list[str] | str | None = item.readers if item is not None else None
             return [] if known is None else known
-        if readers.is_everybody:
-            return EVERYBODY
         names = self._table.translate(readers)
-        self._names.update(names)
+        if names != EVERYBODY:
+            self._names.update(names)
         return names
 
     def is_news(self, item: SourceItem, readers: list[str] | str) -> bool:

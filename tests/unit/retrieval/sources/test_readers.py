@@ -64,6 +64,8 @@ def test_without_readers_the_metadata_of_the_source_come_first():
         ([], ["jsmith"], ["mail:john@example.org"], []),
         ([], ["Ann@Example.org"], ["mail:ann@example.org"], []),
         (["one person"], [], ["mail:ann@example.org"], []),
+        (["sales", "all-staff"], [], EVERYBODY, []),
+        ([], ["all-staff"], [], ["all-staff"]),
         # An account is no group, whatever its name; a group is no account.
         ([], ["sales", "Finance dept"], [], ["Finance dept", "sales"]),
         (["mail:ann@example.org"], [], [], ["mail:ann@example.org"]),
@@ -73,6 +75,7 @@ def test_without_readers_the_metadata_of_the_source_come_first():
 def test_names_there_become_names_here(groups, users, named, unmatched):
     lines = NamesField().clean(
         "Finance dept = Finance\ncn=x,ou=y = Care\njsmith=John@example.org\none person = ann@example.org"
+        "\nall-staff = *"
     )
     table = NameTable({"reader_names": lines})
     assert table.translate(ItemReaders(tuple(groups), tuple(users))) == named
