@@ -57,7 +57,7 @@ def test_a_procfile_is_read_with_its_variables():
 
 def test_the_projects_own_procfile_can_be_read():
     found = parse_procfile((ROOT / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})
-    assert [process.name for process in found] == ["web", "documents", "worker", "judgements", "beat", "model"]
+    assert [process.name for process in found] == ["web", "documents", "worker", "judgements", "beat", "slack", "model"]
 
 
 def test_what_is_killed_is_started_again_and_counted(tmp_path):

@@ -109,6 +109,8 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
 
 def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
     """Return the index data of the retriever's chunks, read while the other retriever is busy; None on failure."""
+    if not ranking.chunks:
+        return {}
     try:
         embedder_id = ranker.embedder_id
         if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:

@@ -46,8 +46,6 @@ class VectorRanker(Ranker):
 
     def rank(self, depth: int) -> Ranking:
         """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
-        # The row is read while a thread encodes the question (`begin_encoding`).
-        embedder = self._embedder
         query = self._query.to_text()
         looked_at = (
             depth * self._plan.settings.oversampling * _compute_widening(count_passages_in(self._filters.collections))
@@ -55,7 +53,7 @@ class VectorRanker(Ranker):
         scan = scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
-                rows = self._find_nearest(embedder, query, depth)
+                rows = self._find_nearest(query, depth)
             except EmptyResultSet:  # no passage can pass the filter
                 rows = []
         ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
@@ -64,8 +62,8 @@ class VectorRanker(Ranker):
             chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(ordered, start=1)),
         )
 
-    def _find_nearest(self, embedder: Embedder, query: str, depth: int) -> list[tuple[int, float]]:
-        collections = list(self._filters.collections)
+    def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
+        embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = document_condition(self._filters)
         meeting, demanded = chunk_condition(self._parsed, collections)
         source = (
