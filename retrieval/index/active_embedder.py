@@ -16,6 +16,7 @@ from django.db import connection, transaction
 
 from core.database import fetch
 from core.exceptions import RagsiteError
+from core.read_once import get_or_read
 from core.recent import Recent
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index import embedder_choice
@@ -125,8 +126,12 @@ def searched_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches: normally the active one.
 
     A process that is older than the last switch searches its former vectors while they are stored (:func:`is_lagging`).
-    Raises: ImproperEmbedder.
+    It is read once in a search. Raises: ImproperEmbedder.
     """
+    return get_or_read("embedder", _find_searched)
+
+
+def _find_searched() -> Embedder:
     try:
         return active_embedder()
     except ImproperEmbedder:

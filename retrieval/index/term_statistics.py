@@ -6,13 +6,12 @@ Document frequencies are cached while the row of the collection's statistics is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
+from core.read_once import get_or_read
 from core.recent import Recent
 from retrieval.text.terms import expand_identifiers
 
@@ -43,26 +42,12 @@ class CollectionState:
 
 _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
-_read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_states", default=None)
-
-
-@contextmanager
-def read_once() -> Iterator[None]:
-    """Run the body with each collection's state read at most once."""
-    token = _read.set({})
-    try:
-        yield
-    finally:
-        _read.reset(token)
 
 
 def collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    known = _read.get()
-    if known is None:
-        return sorted(_read_states(collections), key=lambda state: state.pk)
-    if not known.keys() >= set(collections):
-        known.update({state.pk: state for state in _read_states(collections)})
-    return [known[pk] for pk in sorted(set(collections)) if pk in known]
+    """Return the states by id, read once in a search."""
+    wanted = frozenset(collections)
+    return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
 
 def _read_states(collections: Sequence[int]) -> list[CollectionState]:

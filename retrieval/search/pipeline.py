@@ -20,15 +20,13 @@ from django.utils.translation import gettext as _
 from core import database
 from core.exceptions import RagsiteError
 from core.metrics import begin_at_zero
+from core.read_once import read_once
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.active_embedder import begin_encoding, is_lagging
 from retrieval.index.closeness import current_calibration
-from retrieval.index.term_statistics import (
-    prefetch_terms,
-    read_once,
-)
+from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings

@@ -74,8 +74,7 @@ def test_without_readers_the_metadata_of_the_source_come_first():
 )
 def test_names_there_become_names_here(groups, users, named, unmatched):
     lines = NamesField().clean(
-        "Finance dept = Finance\ncn=x,ou=y = Care\njsmith=John@example.org\none person = ann@example.org"
-        "\nall-staff = *"
+        "Finance dept = Finance\ncn=x,ou=y = Care\njsmith=John@example.org\none person = ann@example.org\nall-staff = *"
     )
     table = NameTable({"reader_names": lines})
     assert table.translate(ItemReaders(tuple(groups), tuple(users))) == named
