@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from retrieval.text.language import identify_language
+
 # The words below are English and Dutch.
 LANGUAGES = frozenset(["en", "nl"])
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
@@ -16,17 +18,31 @@ _POINTING = frozenset(
     """.split()  # noqa: SIM905
 )
 _POINTING_AT_THE_END = "het"
+# "daarop" and "ervan" mean "on it" and "of it"; "daarom" and "daarna" point at no thing.
+_POINTING_ADVERB = re.compile(
+    r"\b(?:er|daar|hier)(?:aan|af|achter|bij|binnen|boven|door|in|langs|mee|naar|naast|omheen|onder|op|over|tegen|tussen|uit"
+    r"|van|vanaf|voor)\b"
+)
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def points_back(question: str) -> bool:
-    """Return whether the question has a pronoun."""
+    """Return whether the question has a pronoun, or a Dutch adverb that stands for one."""
     words = _WORD.findall(question.casefold())
-    return bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
+    has_pronoun = bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
+    return has_pronoun or _POINTING_ADVERB.search(question.casefold()) is not None
 
 
 def begins_with_conjunction(question: str) -> bool:
     return bool(CONJUNCTIONS.intersection(_WORD.findall(question.casefold())[:1]))
+
+
+def is_in_another_language(question: str, earlier: str) -> bool:
+    """Return whether a question that needs no other is in another language than the earlier one."""
+    if points_back(question) or begins_with_conjunction(question) or has_few_words(question):
+        return False
+    languages = identify_language(question), identify_language(earlier)
+    return all(languages) and languages[0] != languages[1]
 
 
 def has_few_words(question: str) -> bool:

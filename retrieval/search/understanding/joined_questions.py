@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.search.understanding.dependent_questions import has_few_words
+from retrieval.search.understanding.dependent_questions import has_few_words, is_in_another_language
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import Turn
 
@@ -19,10 +19,10 @@ MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 def join_questions(question: str, history: Sequence[Turn]) -> str:
     """Return the last two questions of ``history``, oldest first, and ``question``; empty if there are none.
 
-    Empty also for a question with quoted phrases or excluded words.
+    Empty also for a question with quoted phrases or excluded words, and for one that changes the language.
     """
     parsed = parse(question)
-    if parsed.is_constrained:
+    if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
         return ""
     earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
     before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
