@@ -257,12 +257,28 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             not obj.options.get("streams") or "streams" in form.changed_data
         )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
+        is_tried = self._is_tried(obj)
+        if is_tried:
+            # A run with half of the fields would show readers what the rest closes.
+            obj.is_paused = True
         save_source(obj)
         warn_of_removed_secret(request, obj)
-        if is_unfinished:
+        if is_unfinished or is_tried:
             # The preview tries the settings, finds the streams, and shows documents of those chosen.
             with suppress(sync_runs.RunRefused):
                 sync_runs.ask_for(obj, is_preview=True)
+
+    @staticmethod
+    def _is_tried(source: Source) -> bool:
+        """Return whether this is a connector's source that was never read, only previewed."""
+        is_connector = source.kind == ConnectorSource.name
+        return is_connector and (source.pk is None or not source.runs.filter(is_preview=False).exists())
+
+    def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
+        if self._is_tried(obj):
+            self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
+            return redirect("admin:retrieval_source_change", obj.pk)
+        return super().response_change(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, Source) and obj.kind == ConnectorSource.name:
@@ -272,7 +288,13 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def response_add(self, request: HttpRequest, obj: Source, post_url_continue: str | None = None) -> HttpResponse:
         if obj.kind == ConnectorSource.name:
-            self.message_user(request, _t("The settings are being tried. Then choose streams on this page."))
+            self.message_user(
+                request,
+                _t(
+                    "The settings are being tried. Then choose streams on this page. "
+                    "Nothing is read before you choose Sync now."
+                ),
+            )
             return redirect("admin:retrieval_source_change", obj.pk)
         return super().response_add(request, obj, post_url_continue)
 

@@ -120,8 +120,14 @@ def request_run(
 
 
 def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
-    """Queue a run as :func:`request_run` does, and write an entry in the audit log."""
+    """Queue a run as :func:`request_run` does, and write an entry in the audit log.
+
+    The first run also ends a pause.
+    """
     with transaction.atomic():
+        if source.is_paused and not is_preview and not source.runs.filter(is_preview=False).exists():
+            source.is_paused = False
+            source.save(update_fields=["is_paused"])
         run = request_run(source, is_preview=is_preview, may_remove=may_remove)
         action = (
             "source.previewed" if is_preview else "source.removals_allowed" if may_remove else "source.synchronised"

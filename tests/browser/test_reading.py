@@ -92,6 +92,18 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site, pa
     assert in_all_looks(page) == []
 
 
+def test_another_language_keeps_the_conversation(site, page):
+    page.goto(site.url)
+    ask(page, "How long is the warranty?")
+    asked = page.url
+    page.get_by_role("button", name="Nederlands").click()
+    expect(page.get_by_role("link", name="Nieuwe vraag").first).to_be_visible()
+    assert page.url == asked
+    expect(page.locator(".turn .question")).to_have_text(["How long is the warranty?"])
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("link", name="New question").first).to_be_visible()
+
+
 def test_an_edited_question_begins_a_branch(site, page):
     page.goto(site.url)
     ask(page, "How long is the warranty?")

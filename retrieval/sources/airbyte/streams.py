@@ -144,3 +144,11 @@ def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Itera
         if options.get("sync_mode") == INCREMENTAL and not has_cursor:
             said = _t("To read only what changed, name the field that grows with each change.")
             yield f"{prefix_of(name)}cursor_field", ValidationError(said)
+
+
+def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
+    """Yield the fields of streams whose withdrawn rights a run would not see."""
+    for name in list_chosen(cleaned):
+        if cleaned.get("takes_readers") and options_of(cleaned, name).get("sync_mode") == INCREMENTAL:
+            said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")
+            yield f"{prefix_of(name)}sync_mode", ValidationError(said)

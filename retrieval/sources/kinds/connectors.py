@@ -34,6 +34,7 @@ from retrieval.sources.airbyte.streams import (
     can_read_changes,
     change_fields,
     check_cursors,
+    check_readers,
     days_field,
     drop_unchosen,
     find_stream,
@@ -102,7 +103,7 @@ class ConnectorOptions(forms.Form):
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
                 cleaned.update(add_prefix(name, _propose(stream, {**_initial_options(stream), **given})))
-        for field, error in check_cursors(self.found, cleaned):
+        for field, error in [*check_cursors(self.found, cleaned), *check_readers(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
         return drop_unchosen(cleaned)
 

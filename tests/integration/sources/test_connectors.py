@@ -18,7 +18,7 @@ from core.job_queue import sweep
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import all_options
-from retrieval.sources.sync_runs import request_run, sync
+from retrieval.sources.sync_runs import request_due, request_run, sync
 from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, stopped_while_saving
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
@@ -75,6 +75,7 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
         "config.page": None,
     }
     assert all_options(source)["config.token"] == TOKEN
+    assert source.is_paused
     # A run before the choice would fail, so the first is a preview.
     assert source.next_run_at > timezone.now() + timedelta(minutes=50)
     change = reverse("admin:retrieval_source_change", args=[source.pk])
@@ -98,8 +99,21 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
     assert [sample["title"] for sample in run.details["samples"]] == ["Page a", "Page b", "Page c"]
     shown = page.get(change).content.decode()
     assert "The pump a weighs 30 kilograms." in shown
+    # Half of the fields could show readers what the others close, so no run begins by itself.
+    Source.objects.update(next_run_at=None)
+    kept = {f"of.pages.{name}": "id" for name in ("key_fields", "title_fields")}
+    kept |= {"of.pages.text_fields": "body", "of.pages.text_format": "md", "streams": ["pages"]}
+    answered = page.post(change, {**fields, "config.token": "", **kept}, follow=True)
+    assert "Nothing is read before you choose Sync now." in answered.content.decode()
+    run = do_last(source)
+    assert run.is_preview
+    assert [sample["title"] for sample in run.details["samples"]] == ["a", "b", "c"]
+    Source.objects.update(next_run_at=None)
+    assert (request_due(), names()) == (0, [])
     act(page, source, "sync")
     assert numbers(do_last(source)) == (6, 0, 0, 0, 0)
+    source.refresh_from_db()
+    assert not source.is_paused
     assert TOKEN not in f"{shown} {page.get(change).content.decode()} {[run.details for run in source.runs.all()]}"
 
 
@@ -182,7 +196,7 @@ def test_a_secret_goes_with_its_settings(page, source, remote):  # noqa: F811
     source.refresh_from_db()
     assert "config.token" not in all_options(source)
     assert "secret was removed" in said
-    assert "Settings are missing: Token." in run_once(source).error
+    assert "Settings are missing: Token." in do_last(source).error
 
 
 def test_one_of_two_secrets_can_be_changed_alone(page, source, remote):  # noqa: F811

@@ -155,7 +155,7 @@ def test_the_form_checks_names_and_a_switch_that_goes_off(admin, collection, tmp
     values = {"collection": collection.pk, "name": "Shelf", "interval_minutes": 0, "metadata": "{}", **shelf.options}
     values |= {"takes_readers": "on", "reader_names": "staff Sales"}
     said = admin.post(add, values).content.decode()
-    assert "“staff Sales” must be a name there, “=”, and a group or a mail address here." in said
+    assert "“staff Sales” must be a name there, “=”, and a group, a mail address or “*” here." in said
     assert not Source.objects.exists()
     admin.post(add, {**values, "reader_names": "staff = Sales"})
     source = Source.objects.get()
