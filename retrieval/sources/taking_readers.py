@@ -161,7 +161,10 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the log of the run: readers that could not be read, and names that admit nobody."""
+        """Return lines for the log of the run: readers that could not be read, and names that admit nobody.
+
+        Nothing opened or closed to those names, so they are no longer counted.
+        """
         notes = []
         for reason, number in self._unread.most_common(5):
             said = ngettext(
@@ -172,7 +175,10 @@ class TakenReaders:
                 number,
             )
             notes.append(said % {"n": number, "why": reason.rstrip(".")})
-        if unknown := sorted(self._find_unknown() | self._table.unmatched):
+        unknown = sorted(self._find_unknown() | self._table.unmatched)
+        for kind in self._counts.keys() & self._details.keys():
+            self._details[kind] = [[name, number] for name, number in self._details[kind] if name not in unknown]
+        if unknown:
             named = ", ".join(unknown[:_MOST_UNKNOWN]) + (" …" if len(unknown) > _MOST_UNKNOWN else "")
             notes.append(_t("These names are unknown here, and admit nobody: %s.") % named)
         return notes

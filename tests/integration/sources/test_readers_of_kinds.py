@@ -56,7 +56,11 @@ def test_a_record_names_its_readers_in_a_field(tmp_path, collection, people):
     remote.put("c", "The third pump.")
     options = {**remote.options, "takes_readers": True, "of.pages.readers_field": "who"}
     source = make_source(collection, "connector", options)
-    run_once(source)
+    run = run_once(source)
+    opened = dict(run.details["opened"])
+    assert opened["Sales"] == opened["bob@example.org"] == 1
+    assert "x@example.org" not in opened
+    assert "x@example.org" in run.details["about_readers"][0]
     titles = dict(Document.objects.values_list("title", "pk"))
     seen = {name: set(Document.objects.readable_by(user).values_list("pk", flat=True)) for name, user in people.items()}
     assert seen == {"ann": {titles["Page a"]}, "bob": {titles["Page b"]}}
