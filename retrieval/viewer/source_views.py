@@ -37,6 +37,7 @@ from retrieval.rights.offered_filters import list_offered
 from retrieval.rights.search_filters import list_passing
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
+from retrieval.viewer.facts import list_facts
 from retrieval.viewer.page import cut_around_passage, file_of, page_context
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import table_context
@@ -127,6 +128,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context = {
         "document": found,
         "came_from": _find_page_before(request),
+        "facts": list_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
         # A browser would run other addresses.

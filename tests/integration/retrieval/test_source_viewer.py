@@ -302,3 +302,22 @@ def test_the_borders_of_passages_are_drawn_over_the_text(client, admin_user, col
     assert "Passage 1" in page(client, address)
     Collection.objects.update(visibility="staff")
     assert client.get(address).status_code == 404
+
+
+def test_a_document_shows_the_values_by_which_readers_filter(client, collection, ingest):
+    document = ingest(collection, "policy.md", "# Policy\n\nGoods come back within thirty days.")
+    fields = [
+        ("published", "", "dates"),
+        ("audience", "For", "values"),
+        ("edition", "", "numbers"),
+        ("format", "", "values"),
+    ]
+    for position, (field, label, kind) in enumerate([*fields, ("author", "", "values"), ("checked", "", "dates")]):
+        collection.filters.create(field=field, label=label, kind=kind, position=position)
+    metadata = {"published": "2025-09-01", "audience": ["sales", "<b>care</b>"], "edition": 3.0, "checked": "soon"}
+    Document.objects.filter(pk=document.pk).update(metadata={**metadata, "secret": "not marked"})
+    shown = ["Published: 1 September 2025", "For: sales, &lt;b&gt;care&lt;/b&gt;", "Edition: 3"]
+    for query in ({}, {"sheet": 1}):
+        text = page(client, viewer(document, "thirty days", **query))
+        assert [fact for fact in shown if f"<span>{fact}</span>" in text] == shown
+        assert not any(word in text for word in ("not marked", "Author:", "Checked:", "Format:"))
