@@ -35,10 +35,19 @@ QUERIES_KEPT = 256
 
 
 _queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
-_begun: Recent[tuple[str, str], Future[Vectors]] = Recent(QUERIES_KEPT)
-_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
-# Threads do not survive a fork.
-os.register_at_fork(after_in_child=_begun.clear)
+_begun: Recent[tuple[str, str], Future[Vectors]]
+_threads: ThreadPoolExecutor
+
+
+def _reset_threads() -> None:
+    """Begin without threads and begun questions: neither survives a fork, and a lock may be held by a lost thread."""
+    global _begun, _threads
+    _begun = Recent(QUERIES_KEPT)
+    _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
+
+
+_reset_threads()
+os.register_at_fork(after_in_child=_reset_threads)
 
 
 def forget_queries() -> None:

@@ -20,7 +20,7 @@ STALE_MINUTES = 60
 # Programs send the documents of a source of this kind: it is never read.
 PUSH = "push"
 
-# The readers of an item that all readers of the collection may read.
+# This value of ``readers`` means that all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
 # These options name a secret's server and its protection.

@@ -155,7 +155,7 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # So many items, from the first, are saved; a failure or a removal ends the count.
+        # The number of items that are saved without a gap, counted from the first one. A failure or a removal ends it.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 

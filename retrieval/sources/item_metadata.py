@@ -32,7 +32,7 @@ def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[s
     """Return the part of a document's metadata that its readers by source decide, and the source's own."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # The source's own win, as if no readers had ever been taken over.
+        # The metadata of the source win, as in a source that takes over no readers.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
@@ -43,9 +43,9 @@ def names_in(value: object) -> set[str]:
 
 
 def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
-    """Combine the source's changed metadata with those of the items that have some of the same names.
+    """Combine the changed metadata of the source with those of its items again, where both have the same name.
 
-    The caller has given the source's metadata to all documents.
+    ``before`` are the source's earlier metadata. The caller has given the new ones to all documents.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))

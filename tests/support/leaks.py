@@ -79,7 +79,7 @@ class World:
     # None: it is not narrowed.
     narrowed_to: set[str] | None
     narrowed_words: tuple[str, str]
-    # Its source names its readers; they are names, and None is everybody.
+    # The source of this document says who may read it: ``followed_by`` are their names, or None for all readers.
     followed: SourceItem
     followed_by: set[str] | None
     followed_words: tuple[str, str]

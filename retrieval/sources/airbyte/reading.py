@@ -18,12 +18,12 @@ from retrieval.models import ReadingState, RegisteredConnector
 from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
-# Of the checkpoints within so many items, only the last is remembered.
+# Only the last checkpoint of each such number of items is remembered.
 _ITEMS_BETWEEN = 200
 
 
 def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
-    """Return a hash of all on which the documents depend; the state of another setup is of no use."""
+    """Return a hash of the connector, its settings and the mapping. A STATE is used only with an equal hash."""
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
     told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
     # The settings contain secrets.

@@ -147,7 +147,7 @@ def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Itera
 
 
 def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield the fields of streams whose withdrawn rights a run would not see."""
+    """Yield an error for each stream of which only changes are read, if the source takes over who may read."""
     for name in list_chosen(cleaned):
         if cleaned.get("takes_readers") and options_of(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")

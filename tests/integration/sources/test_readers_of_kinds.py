@@ -42,7 +42,7 @@ def test_a_folder_follows_the_modes_of_its_files(tmp_path, collection, people, m
     source = make_source(collection, "folder", options)
     run_once(source)
     assert (seen_by(people["ann"]), seen_by(people["bob"])) == (["group", "open"], ["open"])
-    # The time and the size of a file stay when its mode changes.
+    # A new mode changes neither the time nor the size of a file.
     (shelf.path / "open.md").chmod(0o600)
     run = run_once(source)
     assert (run.changed, run.unchanged, run.details["closed"]) == (0, 3, [["*", 1]])

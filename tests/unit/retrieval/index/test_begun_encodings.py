@@ -1,6 +1,9 @@
 """A question's encoding that was begun in a thread."""
 
+import os
+import signal
 import threading
+import time
 
 import pytest
 
@@ -56,6 +59,23 @@ def test_its_error_reaches_the_search_and_the_next_search_tries_again(embedder):
         encode_query("wifi")
     embedder.error = None
     assert encode_query("wifi") == "vector of wifi"
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent(embedder):
+    begin_encoding("slow wifi")
+    assert embedder.begun.acquire(timeout=30)
+    child = os.fork()
+    if not child:
+        # The child has no thread that could end what its parent began.
+        embedder.may_end.set()
+        os._exit(0 if encode_query("slow wifi") == "vector of slow wifi" else 1)
+    deadline = time.monotonic() + 30
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
 
 
 def test_a_question_that_waits_for_a_thread_is_encoded_by_its_own_search(embedder):
