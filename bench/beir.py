@@ -68,14 +68,12 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     and judgements of unknown queries are left out: files for a split share the queries of the whole set. Raises:
     UnreadableTestSet, which names the file and the line.
     """
-    documents = tuple(_read_corpus(folder / CORPUS))
-    if not documents:
-        raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
+    documents = tuple(read_corpus(folder))
     path = _find_judgements_file(folder, judgements)
     grades = _read_judgements(path)
     queries = tuple(
         JudgedQuery(query, text, grades[query])
-        for query, text in _read_queries(folder / QUERIES)
+        for query, text in read_queries(folder)
         if any(grade > 0 for grade in grades.get(query, {}).values())
     )
     if not queries:
@@ -83,6 +81,24 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     known = {document.id for document in documents}
     unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
     return TestSet(folder.resolve().name, documents, queries, _read_language(folder / DESCRIPTION), unknown)
+
+
+def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
+    """Yield the documents of the set in ``folder``. Raises: UnreadableTestSet, also if there is no document."""
+    path, is_empty = folder / CORPUS, True
+    for where, identifier, row in identified_objects_of(read_lines(path)):
+        with naming(where):
+            yield CorpusDocument(identifier, storable(_string(row.get("title", ""))), storable(_string(row["text"])))
+        is_empty = False
+    if is_empty:
+        raise UnreadableTestSet(f"{path} contains no document.")
+
+
+def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield id and text of all queries of the set in ``folder``, also unjudged ones. Raises: UnreadableTestSet."""
+    for where, identifier, row in identified_objects_of(read_lines(folder / QUERIES)):
+        with naming(where):
+            yield identifier, storable(_string(row["text"]))
 
 
 def _find_judgements_file(folder: Path, named: Path | None) -> Path:
@@ -129,18 +145,6 @@ def _string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
-
-
-def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
-    for where, identifier, row in identified_objects_of(read_lines(path)):
-        with naming(where):
-            yield CorpusDocument(identifier, storable(_string(row.get("title", ""))), storable(_string(row["text"])))
-
-
-def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
-    for where, identifier, row in identified_objects_of(read_lines(path)):
-        with naming(where):
-            yield identifier, storable(_string(row["text"]))
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:

@@ -1,4 +1,7 @@
-"""The synthetic corpus for timing searches, as a collection; rewritten when its fingerprint changes."""
+"""The collection for timing searches: a synthetic corpus, or passages and queries of a set in BEIR's format.
+
+The synthetic corpus is rewritten when its fingerprint changes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
+from bench import corpora
+from bench.beir import TestSet, read_corpus, read_queries
 from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, settle
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
+from evaluation.exceptions import UnreadableTestSet
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk
@@ -31,11 +39,37 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """A corpus in its collection. ``build_seconds`` is None for a collection of an earlier run."""
+    """``size`` passages in a collection. ``make_questions(n)`` returns n different questions about them.
+
+    ``build_seconds`` is None for a collection of an earlier run.
+    """
 
     collection: Collection
-    corpus: SyntheticCorpus
+    size: int
+    make_questions: Callable[[int], list[str]]
     build_seconds: float | None
+
+
+def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
+    """Return a collection of the first ``chunks`` documents of a set in BEIR's format, each of them one passage.
+
+    Its questions are the set's queries, in file order. Raises: UnreadableTestSet, also if the set is smaller.
+    """
+    documents = tuple(islice(read_corpus(folder), chunks))
+    if len(documents) < chunks:
+        raise UnreadableTestSet(f"{folder} has {len(documents):,} documents, fewer than {chunks:,}.")
+    queries = list(dict.fromkeys(text for _, text in read_queries(folder)))
+
+    def take(number: int) -> list[str]:
+        if number > len(queries):
+            raise UnreadableTestSet(f"{folder} has {len(queries):,} queries, fewer than the {number:,} of a run.")
+        return queries[:number]
+
+    test_set = TestSet(f"{folder.resolve().name} {chunks}", documents, ())
+    configuration = corpora.configuration_of(test_set)
+    started = time.perf_counter()
+    collection = corpora.load(test_set, configuration=configuration, chunked=False, report=report)
+    return LoadedCorpus(collection, chunks, take, time.perf_counter() - started)
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
@@ -57,7 +91,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
     if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
         build_index(embedder)  # an interrupted run may have dropped it
-        return LoadedCorpus(collection, corpus, None)
+        return LoadedCorpus(collection, chunks, corpus.questions, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embed_samples(corpus, report))
     clear(collection)
@@ -66,7 +100,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
     settle()
-    return LoadedCorpus(collection, corpus, time.perf_counter() - started)
+    return LoadedCorpus(collection, chunks, corpus.questions, time.perf_counter() - started)
 
 
 def remove(collection: Collection) -> None:

@@ -1,4 +1,4 @@
-"""Times of each part of a search on a synthetic corpus of a given size.
+"""Times of each part of a search on a corpus of a given size.
 
 Two references are timed on the same rows: PostgreSQL's own `ts_rank`, and the comparison of all vectors, which the
 index approximates.
@@ -87,12 +87,12 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
     The parts take turns at being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a part
     of a search failed; the errors of `search()`.
     """
-    warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
-    asked = loaded.corpus.questions(warm_up + questions)
+    warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
+    asked = loaded.make_questions(warm_up + questions)
     collections = (loaded.collection.pk,)
     # The filters equal a visitor's from `filters_for` without restricted documents.
     filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
-    result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
+    result = BenchmarkRun(loaded.size, loaded.build_seconds)
     plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
     for number, question in enumerate(asked[:warm_up]):
         report("warming up", number, warm_up)
@@ -107,12 +107,14 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
         result.matching.append(_count_matching(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
     result.table_bytes = _measure_table_bytes()
-    others = loaded.corpus.questions(ASKED)
-    result.throughput = [_ask_at_once(number, others, filters) for number in askers]
+    if askers:
+        others = loaded.make_questions(ASKED)
+        result.throughput = [_ask_at_once(number, others, filters) for number in askers]
     return result
 
 
 def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
+    forget_queries()
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 

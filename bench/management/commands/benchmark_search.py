@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, positive, table
-from bench.speed.search_corpus import load, remove
+from bench.speed.search_corpus import load, load_real, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation.statistics import percentile
 from retrieval.management.prepared import PreparedCommand
@@ -15,13 +16,19 @@ RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": (
 
 class Command(MeasuringCommand, PreparedCommand):
     help = (
-        "Make up a corpus of N passages in a collection of its own, time every part of a search over it beside ts_rank "
-        "and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."
+        "Make up a corpus of N passages in a collection of its own, or take one, time every part of a search over it "
+        "beside ts_rank and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."
     )
     section = "search"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--chunks", type=positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument(
+            "--real",
+            type=Path,
+            metavar="FOLDER",
+            help="The first N documents and the queries of a set in BEIR's format, instead of made-up ones.",
+        )
         parser.add_argument("--queries", type=positive, default=100, metavar="M", help="Questions (100).")
         parser.add_argument(
             "--askers", type=positive, nargs="+", default=[], metavar="N", help="Also searches a second by N at once."
@@ -30,7 +37,8 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> BenchmarkRun:
-        loaded = load(options["chunks"], report)
+        folder = options["real"]
+        loaded = load(options["chunks"], report) if folder is None else load_real(folder, options["chunks"], report)
         try:
             return run(loaded, options["queries"], options["askers"], report)
         finally:

@@ -68,6 +68,40 @@ def test_search_is_timed_on_a_corpus_that_is_kept_when_asked_for(collection, ing
     assert check() == []
 
 
+def write_set(folder, passages, queries):
+    folder.mkdir()
+    for name, texts in (("corpus", passages), ("queries", queries)):
+        lines = [json.dumps({"_id": f"{name}{number}", "text": text}) for number, text in enumerate(texts)]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_search_is_timed_on_the_passages_and_queries_of_a_set(tmp_path, monkeypatch):
+    searched = []
+    whole = search_speed._search
+    monkeypatch.setattr(
+        search_speed, "_search", lambda question, *rest: searched.append(question) or whole(question, *rest)
+    )
+    folder = write_set(
+        tmp_path / "horses",
+        [f"Horse number {number} is called Bella and is {number} years old." for number in range(40)],
+        ["How old is Bella?", "Which horse is called Bella?", "Is there a zebra?"],
+    )
+    result = run_json("--real", folder, "--chunks", 30, "--queries", 2, "--keep")
+    assert (result["chunks"], result["queries"]) == (30, 2)
+    assert searched == ["How old is Bella?", "Which horse is called Bella?", "Is there a zebra?"]
+    contents = Collection.objects.get().chunks.values_list("content", flat=True)
+    assert set(contents) == {
+        f"Horse number {number} is called Bella and is {number} years old." for number in range(30)
+    }
+    run("--real", folder, "--chunks", 30, "--queries", 2)
+    assert not Collection.objects.exists()
+    with pytest.raises(CommandError, match=r"has 40 documents, fewer than 50\."):
+        run("--real", folder, "--chunks", 50, "--queries", 2)
+    with pytest.raises(CommandError, match=r"has 3 queries, fewer than the 5 of a run\."):
+        run("--real", folder, "--chunks", 30, "--queries", 4)
+
+
 def test_no_figure_is_given_when_a_leg_did_not_answer(monkeypatch):
     def fail(self, depth):
         raise RetrieverFailed("The vectors are on fire.")
