@@ -186,6 +186,8 @@ def on_starting(server: Any) -> None:
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
+        # `ragsite.postgres.backend` checks the pool's connections.
+        database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
     # The garbage collector would copy the objects' memory in each fork.
     gc.collect()

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import httpx2
 import psutil
 import pytest
+from django.db import connection
 
 from bench import with_constants
 from chat.models import Answer
@@ -67,6 +68,22 @@ def client_of(server, process):
 def figure(server, name):
     lines = httpx2.get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def test_connections_that_the_database_ended_are_replaced(server):
+    pages = [f"{server.url}/", f"{server.url}/healthz", f"{server.url}/api/v1/collections/"]
+    for _ in range(2):
+        with ThreadPoolExecutor(8) as threads:
+            before = list(threads.map(httpx2.get, pages * 4))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            assert cursor.fetchone()[0] >= 2
+        after = [httpx2.get(page) for page in pages * 4]
+        assert [response.status_code for response in after] == [response.status_code for response in before]
+        assert after[0].status_code == 200
 
 
 def events_of_get(client, path, headers=None):
