@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
@@ -76,28 +77,25 @@ async def answer(
     The joined tokens are the completed text. If the model failed on the way, `Completed` contains a replacement and a
     notice.
     """
-    if ended := await in_thread(_answer_unsearched, question, filters):
-        yield ended
-        return
     # A run measures the search, so approved answers are skipped.
-    if profile is None and (given := await in_thread(find_given, question, filters, history)) is not None:
-        draft, approved = given
-        yield draft
-        for piece in split_text(approved.text):
-            yield AnswerToken(piece)
-        yield approved
+    if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
+        approved, completed = at_once
+        if approved is not None:
+            yield approved
+            for piece in split_text(completed.text):
+                yield AnswerToken(piece)
+        yield completed
         return
-    # Refused instructions must not return as part of the conversation.
-    history = [turn for turn in history if not await in_thread(find_instruction, turn.question)]
     try:
-        draft = await in_thread(find_sources, question, filters, method, history, subject, profile, tried)
+        found = await in_thread(
+            _search, question, filters, method, history, subject, profile, tried, model, without_model, instructions
+        )
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)
         yield Failed(str(error))
         return
-    evidence = await in_thread(_weigh, draft, is_follow_up=bool(history))
-    generator = await in_thread(_choose_generator, draft, model, without_model, instructions)
+    draft, evidence, generator = found.draft, found.evidence, found.generator
     yield draft
     if not _is_answerable(draft, evidence, generator):
         yield await in_thread(refuse, draft, evidence, filters)
@@ -105,7 +103,7 @@ async def answer(
     try:
         if generator is not None:
             try:
-                async for event in _ask_model(generator, draft, filters, history):
+                async for event in _ask_model(generator, draft, filters, found.history):
                     yield event
                 return
             except (ModelFailed, NoAnswer) as error:
@@ -123,15 +121,51 @@ async def answer(
         yield await in_thread(refuse, draft, evidence, filters)
 
 
-def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
-    """Refuse an instruction to the site, or answer a greeting; None for other texts."""
-    rule = find_instruction(question)
-    if not rule:
-        return answer_greeting(question, filters)
-    INSTRUCTIONS.labels(rule=rule).inc()
-    logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
-    text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
-    return Completed(text, (), generator="", state=AnswerState.NOTHING)
+def _answer_at_once(
+    question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
+) -> tuple[AnswerDraft | None, Completed] | None:
+    """Refuse an instruction to the site, answer a greeting, or return an approved answer with its draft; else None."""
+    if rule := find_instruction(question):
+        INSTRUCTIONS.labels(rule=rule).inc()
+        logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
+        text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
+        return None, Completed(text, (), generator="", state=AnswerState.NOTHING)
+    if greeting := answer_greeting(question, filters):
+        return None, greeting
+    return find_given(question, filters, history) if use_approved else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """The draft with its sources, the evidence in them, and the writer: None quotes the documents.
+
+    ``history`` are the earlier turns without instructions to the site.
+    """
+
+    draft: AnswerDraft
+    evidence: Evidence
+    generator: OpenAICompatibleGenerator | None
+    history: Sequence[Turn]
+
+
+def _search(
+    question: str,
+    filters: SearchFilters,
+    method: SearchMethod | None,
+    history: Sequence[Turn],
+    subject: str,
+    profile: NamedProfile | None,
+    tried: TriedQuestions | None,
+    model: str,
+    without_model: str,
+    instructions: str | None,
+) -> _Searched:
+    """Search for the sources, and choose the writer. Raises: InvalidQuery, SearchUnavailable."""
+    # Refused instructions must not return as part of the conversation.
+    history = [turn for turn in history if not find_instruction(turn.question)]
+    draft = find_sources(question, filters, method, history, subject, profile, tried)
+    evidence = _weigh(draft, is_follow_up=bool(history))
+    return _Searched(draft, evidence, _choose_generator(draft, model, without_model, instructions), history)
 
 
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:

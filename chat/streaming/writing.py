@@ -143,17 +143,17 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
         yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer = await in_database(lambda: writers.choose_writer(answer.asker, answer.model))
+        writer, (run.cache_key, earlier) = await in_database(_choose_and_look_up, run)
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
-    run.cache_key, earlier = await in_database(_look_up, run, writer)
     if earlier is not None:
         yield earlier
         return
     async with _wait_for_turn(run):
         without_model = ""
-        if not await in_database(budgets.may_use_model, answer.conversation.owner):
+        owner = answer.conversation.owner
+        if owner is not None and not await in_database(budgets.may_use_model, owner):
             without_model = _(
                 "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
             )
@@ -169,6 +169,12 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
         async with aclosing(answering_events) as events:
             async for event in events:
                 yield event
+
+
+def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
+    """Return the writer, and what :func:`_look_up` returns for it. Raises: LookupError for a removed model."""
+    writer = writers.choose_writer(run.answer.asker, run.answer.model)
+    return writer, _look_up(run, writer)
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
