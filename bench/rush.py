@@ -39,7 +39,7 @@ async def rush(client: httpx2.AsyncClient, questions: list[str], measured: RushR
 
     async def search(question: str) -> None:
         started = time.perf_counter()
-        response = await client.post("/api/v1/search", json={"query": question})
+        response = await client.post("/api/v1/search/", json={"query": question})
         measured.searches.setdefault(response.status_code, []).append(time.perf_counter() - started)
 
     async def open_page(path: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -46,7 +47,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.search_places import place_to_search
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
-from retrieval.types import SearchMethod
+from retrieval.types import SearchFilters, SearchMethod
 
 
 class SearchView(ApiView):
@@ -83,6 +84,21 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
     method = asked.get("method") or "default"
+    try:
+        # A refused search reads nothing.
+        with place_to_search():
+            result = search(
+                asked["query"],
+                _build_filters_asked(request, asked),
+                method=None if method == "default" else SearchMethod(method),
+                top_k=asked.get("top_k"),
+            )
+    except InvalidQuery as error:
+        raise ValidationError({"query": [str(error)]}) from error
+    return asked, result
+
+
+def _build_filters_asked(request: Request, asked: Mapping[str, Any]) -> SearchFilters:
     restrictions = {
         name: tuple(value) if isinstance(value, list) else value for name, value in (asked.get("filters") or {}).items()
     }
@@ -94,17 +110,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
         check_fields(filters)
     except InvalidQuery as error:
         raise ValidationError({"filters": [str(error)]}) from error
-    try:
-        with place_to_search():
-            result = search(
-                asked["query"],
-                filters,
-                method=None if method == "default" else SearchMethod(method),
-                top_k=asked.get("top_k"),
-            )
-    except InvalidQuery as error:
-        raise ValidationError({"query": [str(error)]}) from error
-    return asked, result
+    return filters
 
 
 class FiltersView(ApiView):

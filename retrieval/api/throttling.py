@@ -12,13 +12,16 @@ from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
 from core import disk
 from core.api.callers import address_of
+from core.database import NOT_WAITING
 from retrieval.models import RequestCount
 
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN_AFTER = timedelta(days=2)
-_COUNT = """
-    INSERT INTO retrieval_requestcount AS counted (key, calls, since) VALUES (%(key)s, 1, %(now)s)
+# Requests of one caller lock the same row one after another, so no commit waits for the disk.
+_COUNT = f"""
+    INSERT INTO retrieval_requestcount AS counted (key, calls, since)
+    SELECT %(key)s, 1, %(now)s WHERE {NOT_WAITING}
     ON CONFLICT (key) DO UPDATE SET
         calls = CASE WHEN counted.since <= %(before)s THEN 1 ELSE least(counted.calls, %(limit)s) + 1 END,
         since = CASE WHEN counted.since <= %(before)s THEN EXCLUDED.since ELSE counted.since END

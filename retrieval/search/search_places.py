@@ -1,3 +1,5 @@
+"""Limit the searches that run and wait in one process; more of them are refused."""
+
 from __future__ import annotations
 
 import threading
@@ -11,21 +13,33 @@ from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
 # Each takes two of the retrievers' threads, and answers need the others.
-SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
-
+SEARCHES_AT_ONCE = 4
+# Within the time below, about this number can follow on a processor of a small machine. A request beyond it is refused
+# at once, so that the processor is free for pages.
+SEARCHES_WAITING, SEARCH_WAIT_SECONDS = 8, 1.0
 
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
+_queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 
 
 @contextmanager
 def place_to_search() -> Iterator[None]:
-    """Wait for a place to search, until a timeout. Raises: SearchBusy if none becomes free in time."""
+    """Wait for a place to search. Raises: SearchBusy if too many wait already, or none becomes free in time."""
     # Running searches need the connections of waiting ones.
     database.release_connections()
-    if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
-        REFUSED_SEARCHES.inc()
-        raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))
+    if not _queue.acquire(blocking=False):
+        _refuse()
     try:
-        yield
+        if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
+            _refuse()
+        try:
+            yield
+        finally:
+            _places.release()
     finally:
-        _places.release()
+        _queue.release()
+
+
+def _refuse() -> None:
+    REFUSED_SEARCHES.inc()
+    raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))

@@ -1,6 +1,8 @@
 import contextlib
 import json
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,6 +14,7 @@ from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchMethod
 from tests.support.faults import counted
 from tests.support.remembered import remembered
+from tests.support.site import wait_until
 
 pytestmark = pytest.mark.django_db
 # The retrievers ask on connections of their own.
@@ -47,6 +50,31 @@ def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook
     assert (response.status_code, response["Retry-After"]) == (503, "2")
     assert response.json()["detail"].startswith("Too many searches are running.")
     assert counted("ragsite_refused_searches_total") == refused + 1
+    assert post(api, query="How many days of holiday do I have?").status_code == 200
+
+
+@on_several_connections
+def test_a_search_beyond_the_waiting_ones_does_not_wait(api, handbook, monkeypatch):
+    monkeypatch.setattr(search_places, "SEARCH_WAIT_SECONDS", 30.0)
+    waiting = threading.Barrier(search_places.SEARCHES_WAITING + 1)
+
+    def search_later():
+        waiting.wait()
+        with search_places.place_to_search():
+            return True
+
+    with ThreadPoolExecutor(search_places.SEARCHES_WAITING) as threads:
+        with contextlib.ExitStack() as others:
+            for _ in range(search_places.SEARCHES_AT_ONCE):
+                others.enter_context(search_places.place_to_search())
+            later = [threads.submit(search_later) for _ in range(search_places.SEARCHES_WAITING)]
+            waiting.wait()
+            wait_until(lambda: search_places._queue._value == 0)
+            with monkeypatch.context() as patched:
+                patched.setattr(search_places, "_places", None)  # waiting for a place would fail
+                refused = post(api, query="How many days of holiday do I have?")
+        assert refused.status_code == 503
+        assert all(each.result(timeout=20) for each in later)
     assert post(api, query="How many days of holiday do I have?").status_code == 200
 
 
