@@ -201,7 +201,7 @@ class KnownTable:
         return [name_word(word) for word in words if word not in JOINING]
 
 
-_SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "nationality": "nation", "land": "nation"}
+_SAME_WORDS = {"percentag": "percent", "pct": "percent"} | dict.fromkeys(read_words("tables", "nations"), "nation")
 
 
 def name_word(word: str) -> str:
