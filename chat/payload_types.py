@@ -71,7 +71,7 @@ class AlternativePayload(PlacePayload):
 
 
 class CitationPayload(_PagePayload):
-    """A checked citation: the JSON of `chat.types.VerifiedCitation`, which explains the fields."""
+    """A checked citation: the JSON of `chat.types.SavedCitation`, which explains the fields."""
 
     chunk_id: int | None
     document: CitedDocumentPayload

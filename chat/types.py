@@ -25,9 +25,9 @@ class ContextSource:
     block: ContextBlock
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedCitation:
-    """A checked marker with the source's words for its sentence.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedWords:
+    """A marker, and the source's words for its sentence.
 
     The marker is ``text[marker_start:marker_end]`` of the answer, and ``quote`` is ``text[start:end]`` of the document.
     ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence itself.
@@ -35,16 +35,47 @@ class VerifiedCitation:
     """
 
     marker: int
-    passage: Passage
+    marker_start: int
+    marker_end: int
     quote: str
     start: int
     end: int
-    marker_start: int
-    marker_end: int
     support: float | None = None
     verbatim: bool = False
     marked_start: int | None = None
     marked_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedCitation(CitedWords):
+    """A checked citation of a passage that was found."""
+
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class CitedDocument:
+    """A cited document; ``id`` is None after its deletion, and ``collection`` a slug."""
+
+    id: int | None
+    title: str
+    url: str
+    collection: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCitation(CitedWords):
+    """A saved citation, as it is streamed, shown and sent.
+
+    ``collection`` is a name, ``page_unit`` what ``page`` counts.
+    """
+
+    chunk_id: int | None
+    collection: str
+    document: CitedDocument
+    section: str
+    page: int | None
+    page_unit: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -60,7 +62,38 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     has_add_permission = has_change_permission = has_delete_permission = has_view_permission
 
 
-class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    tell: Callable[[BaseException], None]
+    refusals: tuple[type[Exception], ...]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, self.refusals):
+            return False
+        self.tell(error)
+        return True
+
+
+class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Buttons of a page: forms that POST. They are refused with a message, or a page opens with one."""
+
+    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
+        """Return the URL pattern of a POST button for users with all the permissions."""
+        guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
+        return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
+
+    def telling(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
+        """Return a context that shows the message of a refusal instead of raising it."""
+        return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
+
+    def tell_done(self, request: HttpRequest, message: str) -> None:
+        self.message_user(request, message, messages.SUCCESS)
+
+
+class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
         """Skip existing objects: addresses contain the short name."""
         return {} if obj else dict(self.prepopulated_fields)
@@ -87,11 +120,6 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         }
         page = f"admin/{self.opts.app_label}/{template}.html"
         return TemplateResponse(request, page, {**shared, **context}, status=status)
-
-    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
-        """Return the URL pattern of a POST button for users with all the permissions."""
-        guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
-        return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
 
 class ConditionFilter(admin.SimpleListFilter):
@@ -165,12 +193,21 @@ class StretchFilter(admin.FieldListFilter):
             }
 
 
+def name_page(target: Model | type[Model]) -> str:
+    """Return the name of the object's page, or of its model's list, in the admin's addresses."""
+    page = "change" if isinstance(target, Model) else "changelist"
+    return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
+
+
+def go_to(target: Model | type[Model]) -> HttpResponseRedirect:
+    return redirect(name_page(target), *([target.pk] if isinstance(target, Model) else []))
+
+
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
-    names = f"admin:{target._meta.app_label}_{target._meta.model_name}"
     if isinstance(target, Model):
-        address = reverse(f"{names}_change", args=[target.pk])
+        address = reverse(name_page(target), args=[target.pk])
     else:
-        address = f"{reverse(f'{names}_changelist')}?{urlencode(narrowed)}"
+        address = f"{reverse(name_page(target))}?{urlencode(narrowed)}"
     return format_html('<a href="{}">{}</a>', address, target if label is None else label)
 
 

@@ -13,11 +13,12 @@ from chat.answering.checking.citations import quote_for_answer
 from retrieval.tables.names import show_name, split_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
+from retrieval.text.word_lists import read_words
 
 MOST_ROWS = 25
 # Rows shown of an ordered list.
 _MOST_EXAMPLES = 5
-_SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
+_SHARES = read_words("tables", "shares")
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
 _PLAIN = re.compile(r"[-+]?[\d.,' \u00a0]+")
 _MARKS = re.compile(r"[\\`*_\[\]<|]")

@@ -29,6 +29,7 @@ from retrieval.search.ranking.preferences import PASSABLE_CLOSENESS
 from retrieval.search.understanding.named_subject import drop_name
 from retrieval.text.language import detect_language
 from retrieval.text.markup import strip_markup
+from retrieval.text.word_lists import fill_in, read_words
 from retrieval.types import GIVEN_QUESTION, Retriever
 
 if TYPE_CHECKING:
@@ -61,21 +62,10 @@ NEAR = 0.2
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
-_ASKING = r"(?:how|what|when|where|which|who|whose|why|is|are|does|do|did|can|could|may|must|should|will"
-_ASKING += r"|hoe|wat|wanneer|waar|welke?|wie|waarom|kan|mag|moet|is|zijn|heeft)"
-_OPENING = re.compile(rf"[^,:]+[,:]\s+(?={_ASKING}\b)", re.IGNORECASE)
+_OPENING = re.compile(fill_in(r"[^,:]+[,:]\s+(?=<asking>\b)", "questions"), re.IGNORECASE)
 _CLOSING = re.compile(r",\s+(?:please\s+)?[^\W\d_]+\s*\?$")
 _CONTRACTED = re.compile(r"['’](?:m|d|ll|ve|re|t)\b", re.IGNORECASE)
-_CALENDAR = frozenset(
-    """
-    monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun
-    january february march april may june july august september october november december
-    jan feb mar apr jun jul aug sep sept oct nov dec
-    maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
-    januari februari maart mei juni juli augustus oktober mrt okt
-    mondays tuesdays wednesdays thursdays fridays saturdays sundays
-    """.split()  # noqa: SIM905
-)
+_CALENDAR = read_words("documents", "calendar")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import split_items
 from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
+from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
@@ -28,9 +29,7 @@ LONGEST_ROWS = 700
 
 
 # These words in the last sentence of a text announce the next block.
-_ANNOUNCEMENT = re.compile(
-    r":|\b(?:as follows|following|below|these steps|als volgt|volgende|hieronder|deze stappen)\b", re.IGNORECASE
-)
+_ANNOUNCEMENT = re.compile(fill_in(r":|\b<announcing>\b", "documents"), re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?]\s")
 
 

@@ -10,17 +10,10 @@ from chat.types import (
     Completed,
 )
 from retrieval.models import Collection
+from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters
 
-_COURTESIES = r"""
-    hi | hey | hello | yo | good\s(?:morning|afternoon|evening|day) | greetings | howdy | there | all | everyone | team
-    | thanks? | thank\syou | thx | many | so | very | much | a\slot | ok(?:ay)? | great | perfect | bye | goodbye
-    | see\syou | cheers | hoi | hallo | hey | dag | goede(?:morgen|middag|n?avond|ndag) | bedankt
-    | dank\s(?:je|u)(?:\swel)? | dankjewel | dankuwel | tot\sziens | doei | hartelijk | super | top | fijn
-"""
-
-
-_COURTESY = re.compile(rf"\W*(?:(?:{_COURTESIES})\b\W*){{1,5}}", re.IGNORECASE | re.VERBOSE)
+_COURTESY = re.compile(fill_in(r"\W*(?:<courtesies>\b\W*){1,5}", "questions"), re.IGNORECASE)
 
 
 MOST_NAMES = 4

@@ -68,7 +68,7 @@ class MendingAdmin(PageAdmin):
             add_wording(user, request.POST.get("approved", ""), question)
             said = _("Saved. Ask again to see what readers get now.")
         if said:
-            self.message_user(request, said, messages.SUCCESS)
+            self.tell_done(request, said)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
         collections = list(Collection.objects.curated_by(user).in_service())
         asked = _find_asked(answer, collections)

@@ -12,7 +12,7 @@ from chat.models import Citation
 from chat.pages.changes import Change
 from chat.pages.plain_text import plain
 from chat.payload_types import AlternativePayload, SourcePayload
-from chat.streaming.payloads import describe_citation
+from chat.streaming.payloads import read_citation
 from retrieval.documents.file_icons import choose_icon
 from retrieval.passage_address import passage_url
 
@@ -153,21 +153,21 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 
 
 def build_cited(citation: Citation, change: Change | None = None) -> Cited:
-    cited = describe_citation(citation.answer, citation)
+    cited = read_citation(citation.answer, citation)
     return Cited(
-        marker=cited["marker"],
+        marker=cited.marker,
         # The stored offsets are of the earlier text.
-        href=change.href if change else passage_url(cited["document"]["id"], cited["start"], cited["end"]),
-        title=cited["document"]["title"],
-        section=cited["section"],
-        page=cited["page"],
-        page_unit=cited["page_unit"],
-        collection=cited["collection"],
-        quote=cited["quote"],
-        support=cited["support"],
-        marker_start=cited["marker_start"],
-        verbatim=cited["verbatim"],
-        marked_start=cited["marked_start"],
-        marked_end=cited["marked_end"],
+        href=change.href if change else passage_url(cited.document.id, cited.start, cited.end),
+        title=cited.document.title,
+        section=cited.section,
+        page=cited.page,
+        page_unit=cited.page_unit,
+        collection=cited.collection,
+        quote=cited.quote,
+        support=cited.support,
+        marker_start=cited.marker_start,
+        verbatim=cited.verbatim,
+        marked_start=cited.marked_start,
+        marked_end=cited.marked_end,
         change=change,
     )

@@ -14,7 +14,7 @@ from chat.models import Answer, Citation
 from chat.pages.cards import Cited, place
 from chat.pages.rendering import answer_html
 from chat.pages.turns import ShownTurn
-from chat.streaming.payloads import describe_citation
+from chat.streaming.payloads import read_citation
 from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import passage_url
@@ -105,16 +105,16 @@ def _build_footnotes(
     notes = []
     for marker, cited in sorted(markers.items()):
         first = cited[0]
-        source = describe_citation(answer, first)
+        source = read_citation(answer, first)
         address = passage_url(first.document_id, first.start, first.end)
         note = Footnote(
             number=marker,
             title=first.document_title,
-            where=place(source["collection"], first.section, first.page, source["page_unit"]),
+            where=place(source.collection, first.section, first.page, source.page_unit),
             quotes=tuple(dict.fromkeys(each.quote.strip() for each in cited)),
             version=_describe_version(first, known.get(first.document_id or 0)),
             address=build_address(address) if address else "",
-            url=source["document"]["url"],
+            url=source.document.url,
         )
         notes.append(note)
     return tuple(notes)

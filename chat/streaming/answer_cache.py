@@ -29,6 +29,7 @@ from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights.search_filters import hash_restrictions
 from retrieval.search.profiles.profiles import choose_profile
 from retrieval.text.terms import ANALYSIS_VERSION
+from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
 # Increase it with changed rules for answers.
@@ -39,12 +40,7 @@ _COPIED = (
     *("profile_version_id", "sources"),
 )
 # Such answers are valid only today.
-_OF_TODAY = re.compile(
-    r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
-    r"|vandaag|vanavond|morgen|gisteren|nu|momenteel|huidige?|(?:deze|volgende|vorige|afgelopen) (?:week|maand)"
-    r"|(?:dit|volgend|vorig|afgelopen) (?:jaar|kwartaal)|laatste|nog)\b",
-    re.IGNORECASE,
-)
+_OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 
 def build_key(

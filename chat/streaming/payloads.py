@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from chat.answering.approved_answers import get_approval, split_text
@@ -13,7 +14,6 @@ from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation
 from chat.payload_types import (
     AlternativePayload,
-    CitationPayload,
     CompletedPayload,
     ComputedPayload,
     PlacePayload,
@@ -23,7 +23,7 @@ from chat.payload_types import (
     TokenPayload,
     TraceFieldsPayload,
 )
-from chat.types import read_trace
+from chat.types import CitedDocument, CitedWords, SavedCitation, read_trace
 from core.dataclass_json import to_json
 from retrieval.passage_address import passage_url
 from retrieval.text.instructions import find_instructions
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields of a verified citation and its row.
-_MARKER = ("marker", "marker_start", "marker_end")
-_QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
+_WORDS = [each.name for each in fields(CitedWords)]
 
 
 def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
@@ -202,7 +200,7 @@ def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> Compute
 
 def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     passage = cited.passage
-    own = {name: getattr(cited, name) for name in (*_MARKER, *_QUOTE)}
+    own = {name: getattr(cited, name) for name in _WORDS}
     place = {name: getattr(passage, name) for name in ("chunk_id", "document_id", "document_title", "section", "page")}
     return Citation(answer=answer, **own, **place)
 
@@ -218,7 +216,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload
         "refused": answer.refused,
         "alternatives": answer.alternatives,
         "choices": answer.choices,
-        "citations": [describe_citation(answer, cited) for cited in citations],
+        "citations": [to_json(read_citation(answer, cited)) for cited in citations],
         "search_method": answer.search_method,
         "degraded": answer.degraded,
         "generator": answer.generator,
@@ -254,30 +252,21 @@ def is_cut_off(answer: Answer) -> bool:
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
-def describe_citation(answer: Answer, cited: Citation) -> CitationPayload:
-    """Return the payload of a citation, with the place of the first source from its document."""
+def read_citation(answer: Answer, cited: Citation) -> SavedCitation:
+    """Return the row's citation, with the place of the first source from its document."""
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
-    return {
-        "marker": cited.marker,
-        "marker_start": cited.marker_start,
-        "marker_end": cited.marker_end,
-        "chunk_id": cited.chunk_id,
-        "collection": found.get("collection", "") if found is not None else "",
-        "document": {
-            "id": cited.document_id,
-            "title": cited.document_title,
-            "url": document.get("url", "") if document is not None else "",
-            "collection": document.get("collection", "") if document is not None else "",
-        },
-        "section": cited.section,
-        "page": cited.page,
-        "page_unit": found.get("page_unit", "page") if found is not None else "page",
-        "quote": cited.quote,
-        "start": cited.start,
-        "end": cited.end,
-        "support": cited.support,
-        "verbatim": cited.verbatim,
-        "marked_start": cited.marked_start,
-        "marked_end": cited.marked_end,
-    }
+    return SavedCitation(
+        **{name: getattr(cited, name) for name in _WORDS},
+        chunk_id=cited.chunk_id,
+        collection=found.get("collection", "") if found is not None else "",
+        document=CitedDocument(
+            id=cited.document_id,
+            title=cited.document_title,
+            url=document.get("url", "") if document is not None else "",
+            collection=document.get("collection", "") if document is not None else "",
+        ),
+        section=cited.section,
+        page=cited.page,
+        page_unit=found.get("page_unit", "page") if found is not None else "page",
+    )

@@ -7,16 +7,16 @@ from statistics import fmean
 from typing import Any, TypedDict
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import ForeignKey
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import PageAdmin, badge
+from core.admin_base import PageAdmin, badge, go_to
 from evaluation import experiments
 from evaluation.arms import LEAST_PER_ARM
 from evaluation.experiments import (
@@ -82,8 +82,8 @@ class ExperimentAdmin(PageAdmin):
         return {"control": published.pk if published else None, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
-        return _redirect_to_page(obj)
+        self.tell_done(request, _t("Saved: %s. It has not been started.") % obj)
+        return go_to(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, object]:
         is_draft = _is_draft(obj)
@@ -111,23 +111,16 @@ class ExperimentAdmin(PageAdmin):
 
     def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
         experiment = get_object_or_404(Experiment, pk=pk)
-        try:
+        with self.telling(request, ExperimentRefused):
             experiment = act(experiment, request.user)
-        except ExperimentRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
             message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
             self.log_change(request, experiment, message)
-            self.message_user(request, message, messages.SUCCESS)
-        return _redirect_to_page(experiment)
+            self.tell_done(request, message)
+        return go_to(experiment)
 
 
 def _is_draft(experiment: Experiment | None) -> bool:
     return experiment is None or experiment.state == Experiment.State.DRAFT
-
-
-def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
-    return redirect("admin:evaluation_experiment_change", experiment.pk)
 
 
 class StartedPage(TypedDict):

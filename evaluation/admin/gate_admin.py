@@ -15,7 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, badge
+from core.admin_base import PageAdmin, admin_link, badge, go_to
 from evaluation import gates
 from evaluation.admin.run_admin import comparison_context
 from evaluation.exceptions import EvaluationError
@@ -64,18 +64,17 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         else:
             raise Http404
         try:
-            if isinstance(subject, Draft) and not subject.is_open:
-                names = {"draft": subject, "status": subject.get_status_display()}
-                raise EvaluationError(_t("%(draft)s is %(status)s.") % names)
-            if request.method == "POST":
-                return self._request_runs(request, policy, subject)
-            return self._check_page(request, policy, subject, back)
-        except EvaluationError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            with self.telling(request, EvaluationError):
+                if isinstance(subject, Draft) and not subject.is_open:
+                    names = {"draft": subject, "status": subject.get_status_display()}
+                    raise EvaluationError(_t("%(draft)s is %(status)s.") % names)
+                if request.method == "POST":
+                    return self._request_runs(request, policy, subject)
+                return self._check_page(request, policy, subject, back)
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": subject, "error": error}
             self.message_user(request, message, messages.ERROR)
-        return redirect(f"admin:retrieval_{back._meta.model_name}_change", back.pk)
+        return go_to(back)
 
     def _request_runs(
         self, request: HttpRequest, policy: GatePolicy, subject: SearchProfileVersion | Draft
@@ -84,7 +83,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             raise PermissionDenied
         number = len(gates.request_runs(policy, subject, request.user))
         message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
-        self.message_user(request, message % number, messages.SUCCESS)
+        self.tell_done(request, message % number)
         return redirect(request.path)
 
     def _check_page(

@@ -10,9 +10,9 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -22,7 +22,7 @@ from chat.models import CollectionInstructions
 from chat.pages.rendering import answer_html
 from chat.types import Completed
 from core import deadline
-from core.admin_base import PageAdmin, badge
+from core.admin_base import PageAdmin, badge, go_to
 from core.user_types import AnyUser
 from evaluation import gates
 from evaluation.dashboard.gaps import find_unanswered
@@ -89,7 +89,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         messages.info(request, _t("%s takes effect when you activate it.") % obj)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        return HttpResponseRedirect(self._get_address(obj))
+        return go_to(obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return super().changelist_view(request, {**_model_context(), **(extra_context or {})})
@@ -122,10 +122,10 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         version = self._get_version(request, pk)
         if gates.request_instructions(version, request.user):
             told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
-            messages.success(request, told)
+            self.tell_done(request, told)
         else:
             messages.warning(request, _t("%s is in use. It was not measured.") % version)
-        return HttpResponseRedirect(self._get_address(version))
+        return go_to(version)
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Deactivate the version or stop its measurement, without a gate."""
@@ -135,7 +135,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])
-        return HttpResponseRedirect(self._get_address(version))
+        return go_to(version)
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         if not request.user.has_perm("chat.change_collectioninstructions"):
@@ -162,9 +162,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             self.get_queryset(request).select_related("collection"), pk=pk
         )
         return found
-
-    def _get_address(self, version: CollectionInstructions) -> str:
-        return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
 
 
 def _model_context() -> dict[str, object]:

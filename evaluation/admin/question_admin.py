@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, badge
+from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, badge, go_to
 from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
@@ -192,17 +192,14 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
-        try:
+        with self.telling(request, EvaluationError):
             if chunk is None:
                 raise EvaluationError(_t("This passage is gone: search for it again."))
             building.add_expected_passage(question, chunk)
-        except EvaluationError as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
             message = _t("Expected: a passage of %s.") % chunk.document
             self.log_change(request, question, message)
-            self.message_user(request, message, messages.SUCCESS)
-        return redirect("admin:evaluation_evaluationquestion_change", question.pk)
+            self.tell_done(request, message)
+        return go_to(question)
 
 
 def _list_offers(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:

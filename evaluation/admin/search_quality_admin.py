@@ -11,14 +11,12 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
-from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
+from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, go_to, job_badge
 from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
 from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.models import Chunk, Embedder
-
-PAGE = "admin:evaluation_embeddertrial_changelist"
 
 
 @admin.register(EmbedderTrial)
@@ -71,32 +69,29 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         name = " ".join(request.POST.get("name", "").split())
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
-            return redirect(PAGE)
+            return go_to(EmbedderTrial)
         label, options = (known.label, known.options) if known is not None else (name, options_of(name))
         return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
-            return redirect(PAGE)
+            return go_to(EmbedderTrial)
         return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
             cancel(trial)
-        return redirect(PAGE)
+        return go_to(EmbedderTrial)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
         return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
 
     def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
-        try:
+        with self.telling(request, EvaluationError):
             do()
-        except EvaluationError as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.message_user(request, message, messages.SUCCESS)
-        return redirect(PAGE)
+            self.tell_done(request, message)
+        return go_to(EmbedderTrial)
 
 
 def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Count, ForeignKey, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
-from core.admin_base import PageAdmin, admin_link
+from core.admin_base import PageAdmin, admin_link, go_to
 from evaluation.admin.run_admin import trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
@@ -171,7 +171,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
-        try:
+        with self.telling(request, EvaluationError):
             if not form.is_valid():
                 raise EvaluationError(" ".join(str(problem) for found in form.errors.values() for problem in found))
             chosen = form.cleaned_data
@@ -180,11 +180,9 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             run = queue.request_run(
                 evaluation_set, chosen["profile"], kind=chosen["kind"], draft=chosen["draft"], by=request.user
             )
-        except EvaluationError as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return redirect("admin:evaluation_evaluationset_change", set_id)
-        self.message_user(request, _t("Run #%d is requested.") % run.pk, messages.SUCCESS)
-        return redirect("admin:evaluation_evaluationrun_change", run.pk)
+            self.tell_done(request, _t("Run #%d is requested.") % run.pk)
+            return go_to(run)
+        return go_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """Make the answer in ``answer`` a draft question in its collection's set for complaints."""
@@ -197,7 +195,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         collection = building.collection_asked(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
-            return redirect("admin:chat_answer_change", answer.pk)
+            return go_to(answer)
         question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
         message = (
             _t("A draft: choose below the passages that it should have found, or write a right answer.")
@@ -210,4 +208,4 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
                 "This question was also answered from other collections. Everyone who may read this set can read it."
             )
             self.message_user(request, told, messages.WARNING)
-        return redirect("admin:evaluation_evaluationquestion_change", question.pk)
+        return go_to(question)

@@ -13,13 +13,14 @@ from chat.answering.checking.citations import remove_markers
 from chat.answering.checking.support import EvidencePassage, SupportScorer, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
+from retrieval.text.word_lists import read_words
 
 if TYPE_CHECKING:
     from chat.types import CheckedStatement
 
 # A decimal is one word: "12.5" does not contain "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
-_ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
+_ARTICLES = read_words("answers", "articles")
 
 
 # A reply with at least this agreement is right.

@@ -14,17 +14,11 @@ from evaluation.payload_types import SummaryPayload
 from evaluation.runs.agreement import agreement
 from evaluation.runs.results import summarise
 from retrieval.text.sentences import split_sentences
+from retrieval.text.word_lists import read_phrases
 
 MOST_TOKENS = 2000
 # Products refuse in words; each of these, in the first sentence, counts as a refusal.
-REFUSING_WORDS = (
-    "i don't know", "i do not know", "no information", "not have information", "not have enough information",
-    "could not find", "couldn't find", "cannot find", "can't find", "cannot answer", "can't answer", "unable to answer",
-    "do not contain", "does not contain", "don't contain", "doesn't contain", "not mention", "doesn't mention",
-    "do not answer", "may not answer", "not specified", "not provided",
-    "weet ik niet", "weet het niet", "beantwoorden dit misschien niet", "beantwoorden deze vraag niet",
-    "geen informatie", "niet vinden", "niet gevonden", "geen antwoord", "niet vermeld", "bevat geen", "bevatten geen",
-)  # fmt: skip
+REFUSING_WORDS = read_phrases("answers", "refusing")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from core.user_types import AnyUser
 from ragsite.accounts.front_figures import FrontFigures
 from ragsite.accounts.sign_in import lacks_second_factor
 from ragsite.accounts.who_sees import list_readers, suggest_accounts
-from ragsite.operations.readiness import count_queued_work
+from ragsite.operations.queues import count_queued_work
 from ragsite.processes import local_model
 from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document

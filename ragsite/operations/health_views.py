@@ -21,10 +21,11 @@ from rest_framework.request import Request
 from core import disk
 from core.key_limits import get_limits
 from core.metrics import latest_gauge
+from core.readiness import CheckGroup, Finding, Health, collect_findings, list_groups
 from evaluation.models import Judgement
 from ragsite.models import SlackQuestion
-from ragsite.operations import readiness, shared_metrics
-from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, count_queued_work
+from ragsite.operations import shared_metrics
+from ragsite.operations.queues import count_documents_by_status, count_queued_work
 from ragsite.processes.supervision import restarts
 from retrieval.documents.reconciliation import read_last_counts
 from retrieval.index.distribution import list_nodes
@@ -63,7 +64,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    findings = collect_findings(readiness.GROUPS)
+    findings = collect_findings(list_groups())
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
     body: dict[str, object] = {
@@ -93,9 +94,13 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
 
 
+_FIGURES = CheckGroup(in_database=True)
+
+
+@_FIGURES.check("figures")
 def _count_rows() -> Finding:
     """Update the gauges that the database counts. If it fails, the other metrics remain."""
-    for status, number in readiness.documents_by_status().items():
+    for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
         LEFT_OUT.labels(kind=kind).set(number)
@@ -117,9 +122,6 @@ def _count_rows() -> Finding:
         QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)
         QUEUE_AGE.labels(queue=waiting.name).set(waiting.oldest_seconds)
     return Finding()
-
-
-_FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:

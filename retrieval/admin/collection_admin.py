@@ -12,7 +12,6 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -20,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script
+from core.admin_base import PageAdmin, admin_link, count_deletion, go_to, is_asked_by_script
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
@@ -139,7 +138,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
         """Lead to the page of the new collection, which has the drop zone."""
-        return redirect("admin:retrieval_collection_change", obj.pk)
+        return go_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList

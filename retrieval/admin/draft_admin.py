@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import ReadOnlyAdmin, admin_link, badge
+from core.admin_base import ReadOnlyAdmin, admin_link, badge, go_to
 from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
@@ -115,49 +115,41 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
-        try:
+        with self.telling(request, DraftRefused):
             draft = lifecycle.begin(collection, request.user)
-        except DraftRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return redirect("admin:retrieval_collection_change", collection.pk)
-        self.log_addition(request, draft, [{"added": {}}])
-        self.message_user(request, _t("Started: %s. Its documents are being copied.") % draft, messages.SUCCESS)
-        if self.has_view_permission(request):
-            return redirect("admin:retrieval_draft_change", draft.pk)
-        return redirect("admin:retrieval_collection_change", collection.pk)
+            self.log_addition(request, draft, [{"added": {}}])
+            self.tell_done(request, _t("Started: %s. Its documents are being copied.") % draft)
+            if self.has_view_permission(request):
+                return go_to(draft)
+        return go_to(collection)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        try:
-            draft = lifecycle.publish(draft, request.user, override=read_override(request))
-        except DraftRefused as error:
-            self.message_user(request, _t("Not published: %s") % error, messages.ERROR)
-        except PublicationRefused as refusal:
-            return self.render_refusal(
-                request,
-                refusal,
-                subject=draft,
-                of=admin_link(draft),
-                kept=_t("The reason is kept with your name and the objections, and shown on the draft's page."),
-            )
-        else:
+        with self.telling(request, DraftRefused, sentence=_t("Not published: %s")):
+            try:
+                draft = lifecycle.publish(draft, request.user, override=read_override(request))
+            except PublicationRefused as refusal:
+                return self.render_refusal(
+                    request,
+                    refusal,
+                    subject=draft,
+                    of=admin_link(draft),
+                    kept=_t("The reason is kept with your name and the objections, and shown on the draft's page."),
+                )
             message = _t("Published.")
             if draft.override:
                 message = _t("Published against objections, because: %s") % draft.override
             self.log_change(request, draft, message)
-            self.message_user(request, _t("Being published: %s.") % draft, messages.SUCCESS)
-        return redirect("admin:retrieval_draft_change", draft.pk)
+            self.tell_done(request, _t("Being published: %s.") % draft)
+        return go_to(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        try:
+        with self.telling(request, DraftRefused, sentence=_t("Not discarded: %s")):
             draft = lifecycle.discard(draft)
-        except DraftRefused as error:
-            self.message_user(request, _t("Not discarded: %s") % error, messages.ERROR)
-        else:
             self.log_change(request, draft, _t("Discarded."))
-            self.message_user(request, _t("Discarded: %s.") % draft, messages.SUCCESS)
-        return redirect("admin:retrieval_draft_change", draft.pk)
+            self.tell_done(request, _t("Discarded: %s.") % draft)
+        return go_to(draft)
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.actions import delete_selected
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import PageAdmin, count_deletion
+from core.admin_base import PageAdmin, count_deletion, go_to
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.documents.drafts.editing import find_draft, lock_for_change, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
@@ -36,11 +35,9 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        try:
+        with self.telling(request, DocumentRejected):
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except DocumentRejected as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(request.path)
+        return HttpResponseRedirect(request.path)
 
     def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, object]:
         document = obj.document if isinstance(obj, Chunk) else obj
@@ -67,22 +64,19 @@ class GuardedDeletionAdmin(GuardedAdmin):
         document = self.get_object(request, object_id)
         if document is None or not super().has_delete_permission(request, document):
             return super().delete_view(request, object_id, extra_context)
-        try:
-            with lock_for_change(document.collection_id):
-                return super().delete_view(request, object_id, extra_context)
-        except DocumentRejected as error:
-            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
-            return redirect("admin:retrieval_document_change", document.pk)
+        sentence = _t("Nothing was deleted. %s")
+        with self.telling(request, DocumentRejected, sentence=sentence), lock_for_change(document.collection_id):
+            return super().delete_view(request, object_id, extra_context)
+        return go_to(document)
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
         """Delete all of them, or none if one may not be deleted."""
-        try:
-            with lock_for_change(*queryset.order_by().values_list("collection", flat=True).distinct()):
-                return delete_selected(self, request, queryset)
-        except DocumentRejected as error:
-            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
-            return None
+        collections = queryset.order_by().values_list("collection", flat=True).distinct()
+        sentence = _t("Nothing was deleted. %s")
+        with self.telling(request, DocumentRejected, sentence=sentence), lock_for_change(*collections):
+            return delete_selected(self, request, queryset)
+        return None
 
     def get_deleted_objects(
         self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest

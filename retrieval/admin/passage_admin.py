@@ -7,12 +7,12 @@ from django.contrib import admin, messages
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
+from core.admin_base import go_to
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.guarded import GuardedAdmin
 from retrieval.documents.drafts.editing import lock_for_change
@@ -98,7 +98,7 @@ class ChunkAdmin(GuardedAdmin):
         except ObjectDoesNotExist:
             message = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
             messages.error(request, message)
-            return redirect("admin:retrieval_chunk_changelist")
+            return go_to(Chunk)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         seen = super().get_queryset(request).filter(document__in=Document.objects.readable_by(request.user))

@@ -8,13 +8,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import admin_link, badge
+from core.admin_base import admin_link, badge, go_to
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_differences import describe_differences
@@ -94,7 +94,7 @@ class SearchProfileAdmin(GatedAdmin):
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
         # The admin capitalises a message's first letter, but the short name must not change.
         told = _t("Saved: %s. It takes effect when it is published.") % version
-        self.message_user(request, told, messages.SUCCESS)
+        self.tell_done(request, told)
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
         told = super().construct_change_message(request, form, formsets, add)
@@ -104,10 +104,10 @@ class SearchProfileAdmin(GatedAdmin):
     def response_add(
         self, request: HttpRequest, obj: SearchProfile, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return redirect("admin:retrieval_searchprofile_change", obj.pk)
+        return go_to(obj)
 
     def response_change(self, request: HttpRequest, obj: SearchProfile) -> HttpResponse:
-        return redirect("admin:retrieval_searchprofile_change", obj.pk)
+        return go_to(obj)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any
@@ -164,14 +164,14 @@ class SearchProfileAdmin(GatedAdmin):
                     "reason": publication.override,
                 }
             self.log_change(request, version.profile, told)
-            self.message_user(request, _t("In use: %s.") % version, messages.SUCCESS)
-        return redirect("admin:retrieval_searchprofile_change", version.profile_id)
+            self.tell_done(request, _t("In use: %s.") % version)
+        return go_to(version.profile)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
         if (withdrawn := profiles.withdraw()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
-        self.message_user(request, _t("The built-in profile is in use."), messages.SUCCESS)
-        return redirect("admin:retrieval_searchprofile_changelist")
+        self.tell_done(request, _t("The built-in profile is in use."))
+        return go_to(SearchProfile)
 
 
 def _read_published() -> dict[str, object]:

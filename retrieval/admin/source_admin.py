@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, badge
+from core.admin_base import PageAdmin, admin_link, badge, go_to
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
@@ -277,7 +277,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
         if self._is_tried(obj):
             self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
-            return redirect("admin:retrieval_source_change", obj.pk)
+            return go_to(obj)
         return super().response_change(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -295,7 +295,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
                     "Nothing is read before you choose Sync now."
                 ),
             )
-            return redirect("admin:retrieval_source_change", obj.pk)
+            return go_to(obj)
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
@@ -347,16 +347,14 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
         name = str(source)
         self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
-        try:
+        with self.telling(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
             removed = sync_runs.delete(source, with_documents=with_documents)
-        except DocumentRejected as error:
-            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
-            return redirect("admin:retrieval_source_change", source.pk)
-        message = ngettext(
-            "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
-        )
-        self.message_user(request, message % {"name": name, "n": removed}, messages.SUCCESS)
-        return redirect("admin:retrieval_source_changelist")
+            message = ngettext(
+                "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
+            )
+            self.tell_done(request, message % {"name": name, "n": removed})
+            return go_to(Source)
+        return go_to(source)
 
     def get_urls(self) -> list[URLPattern]:
         act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
@@ -368,10 +366,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         rows: QuerySet[Source] = self.get_queryset(request)
         source = get_object_or_404(rows, pk=pk)
         do, message = ACTIONS[action]
-        try:
+        with self.telling(request, sync_runs.RunRefused):
             do(source)
-        except sync_runs.RunRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.message_user(request, message % source, messages.SUCCESS)
-        return redirect("admin:retrieval_source_change", source.pk)
+            self.tell_done(request, message % source)
+        return go_to(source)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, is_asked_by_script
+from core.admin_base import PageAdmin, go_to, is_asked_by_script
 from core.users import get_account
 from retrieval.admin.document_forms import UploadForm, drop_zone_context
 from retrieval.documents import submission
@@ -78,14 +78,14 @@ class UploadingAdmin(PageAdmin):
                 if is_asked_by_script(request):
                     return self._answer(form.cleaned_data["collection"], outcomes)
                 if name:
-                    self.message_user(request, _t("The collection %s was made.") % name, messages.SUCCESS)
+                    self.tell_done(request, _t("The collection %s was made.") % name)
                 self._tell(request, outcomes)
                 if back := _find_way_back(request, request.POST):
                     return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
-                    return redirect("admin:retrieval_draft_change", draft.pk)
-                return redirect("admin:retrieval_document_changelist")
+                    return go_to(draft)
+                return go_to(Document)
             if is_asked_by_script(request):
                 said = " ".join(str(error) for errors in form.errors.values() for error in errors)
                 return JsonResponse({"sentence": said}, status=400)

@@ -21,6 +21,7 @@ from retrieval.tables.names import show_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import load_table_of
 from retrieval.tables.table_reading import show_cell
+from retrieval.text.word_lists import read_sections
 
 if TYPE_CHECKING:
     from retrieval.types import Passage
@@ -152,14 +153,15 @@ def describe(condition: Condition, known: KnownTable, language: str, *, is_part:
 
     ``is_part`` writes "contains", if the words are only part of a matching cell.
     """
+    tables = read_sections("tables")
+    words = tables.get(language, tables["en"])
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
     if is_part and not condition.is_negated:
-        sign = "bevat" if language == "nl" else "contains"
+        sign = words["contains"]
     value = condition.values[0]
     if known.columns[condition.column].kind == "boolean":
-        yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
-        return f"{name} = {yes if value else no}"
+        return f"{name} = {words['yes' if value else 'no'].split()[0]}"
     if condition.operator.endswith("between"):
         low, high = (format_number(float(bound or 0)) for bound in condition.values)
         return f"{low} ≤ {name} ≤ {high}"

@@ -15,6 +15,7 @@ from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.names import fold, singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
+from retrieval.text.word_lists import read_words
 
 # Shorter tables answer look-ups, but no counts or ranks.
 FEWEST_ROWS = 5
@@ -32,7 +33,8 @@ OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
 # A year after these words ends a period.
-_OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
+_OPEN = read_words("tables", "ends_period")
+_WHAT = read_words("tables", "what")
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 
@@ -384,7 +386,7 @@ class _Reader:
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
                 answer = self.table.subject  # An example is "the cheapest".
-            elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
+            elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
                 answer = order  # An example is "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None

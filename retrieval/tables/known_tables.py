@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
 from retrieval.tables.names import YEAR, make_key, singular, split_name, squeeze, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
+from retrieval.text.word_lists import read_words
 
 if TYPE_CHECKING:
     from retrieval.types import Passage
@@ -24,7 +25,7 @@ _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words that only describe a column, at the beginning or end of its name: beer_servings.
 _LONGEST_SUMMARY = 30
-_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
+_MEASURES = frozenset(map(singular, read_words("tables", "measures")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class KnownTable:
         return [name_word(word) for word in words if word not in JOINING]
 
 
-_SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "nationality": "nation", "land": "nation"}
+_SAME_WORDS = {"percentag": "percent", "pct": "percent"} | dict.fromkeys(read_words("tables", "nations"), "nation")
 
 
 def name_word(word: str) -> str:

@@ -80,7 +80,7 @@ def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
         phrases |= dict.fromkeys(words["degree"].split())
         for word in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS):
             phrases |= dict.fromkeys(words.get(word.name.lower(), "").split(), word)
-            if "compared" in words:
+            if words.get("compared"):
                 phrases[f"{word.name.lower()} {words['compared']}"] = word
     return Concept(_nouns(columns), phrases)
 
@@ -115,8 +115,9 @@ NUMBERS: Mapping[str, float] = {
     for number, word in enumerate(words["numbers"].split())
     if word not in words["phrases"]["filler"].split("|")
 }
+_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 SCALES: Mapping[str, float] = {
-    word: float(scale) for words in _TABLES.values() for word, scale in words["scales"].items()
+    word: _SCALES[name] for words in _TABLES.values() for name, word in words["scales"].items() if word
 }
 
 

@@ -19,12 +19,15 @@ from retrieval.text.extracted import (
     plain_title,
     sections_above,
 )
+from retrieval.text.word_lists import read_sections, read_words
 
+_TABLES = read_sections("tables")
+_SCALE_WORDS = "|".join(words["scales"][name] for words in _TABLES.values() for name in ("million", "thousand"))
 _NUMBER = re.compile(
     r"(?P<sign>[-+−]?)\s?(?P<currency>[€$£])?\s?(?P<sign2>[-−]?)"
     r"(?P<digits>\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)"
     r"(?P<exponent>[eE][-+]?\d{1,2})?"
-    r"\s?(?P<scale>k|K|M|mln|bn|million|thousand|miljoen|duizend)?(?![^\W\d_])"
+    rf"\s?(?P<scale>k|K|M|mln|bn|{_SCALE_WORDS})?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
 # The raised mark of a note after a number; after a 10 it is a power.
@@ -32,12 +35,12 @@ _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
 _DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}(?:\.\d{3})+\s?€")
-_SCALES = {"k": 1e3, "thousand": 1e3, "duizend": 1e3, "m": 1e6, "mln": 1e6, "million": 1e6, "miljoen": 1e6, "bn": 1e9}
-_YES = frozenset(["yes", "ja", "true", "waar", "y", "j", "✓", "✔", "✅", "x"])
-_NO = frozenset(["no", "nee", "false", "onwaar", "n", "✗", "✘", "❌"])
-_NOTHING = frozenset(
-    ["", "-", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "nvt", "n.v.t.", "?", "..", "unknown"]
-)
+_SCALES = {"k": 1e3, "m": 1e6, "mln": 1e6, "bn": 1e9} | {
+    words["scales"][name]: scale for words in _TABLES.values() for name, scale in (("thousand", 1e3), ("million", 1e6))
+}
+_YES = read_words("tables", "yes") | frozenset("j✓✔✅x")
+_NO = read_words("tables", "no") | frozenset("✗✘❌")
+_NOTHING = read_words("tables", "nothing") | frozenset(["", "-", "–", "—", "?", ".."])
 _DATES = (
     # A weekday may precede, as in a spreadsheet.
     (re.compile(r"(?:[A-Za-z]{3,9} )?(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
@@ -47,23 +50,18 @@ _DATES = (
 )
 _MONTHS = {
     name: number
-    for names in (
-        "jan feb mar apr may jun jul aug sep oct nov dec",
-        "jan feb maa apr mei jun jul aug sep okt nov dec",
-        "jan feb mrt apr mei jun jul aug sep okt nov dec",
-    )
+    for words in _TABLES.values()
+    for names in words["months"]
     for number, name in enumerate(names.split(), start=1)
 }
 # At least this share of the filled cells has the column's kind.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
-UNIT_WORDS = frozenset(
+UNIT_WORDS = read_words("tables", "units") | frozenset(
     """
-    g kg mg t lb lbs oz mm cm m km ft inch in mile miles ml cl dl l litre liter litres s sec ms min minutes h hr hrs
-    hours days weeks months years day week month year eur euro usd gbp dollar dollars pct percent bar psi kpa kw w kwh v
-    mv a ma hz khz mhz ghz gb mb kb tb rpm nm db lm m2 m3 km2 sqm sqft celsius degc c ton tons gram grams
-    minuten uur uren dagen weken maanden jaar jaren graden
+    g kg mg t lb lbs oz mm cm m km ft mile ml cl dl l s ms min eur euro usd gbp pct percent bar psi kpa kw w kwh v
+    mv a ma hz khz mhz ghz gb mb kb tb rpm nm db lm m2 m3 km2 sqm sqft celsius degc c
     """.split()  # noqa: SIM905
 )
 

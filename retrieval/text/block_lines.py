@@ -11,11 +11,12 @@ from itertools import pairwise
 
 from retrieval.text.extracted import find_line_starts
 from retrieval.text.markup import opens_note
+from retrieval.text.word_lists import fill_in
 
 _BULLET = re.compile(r"[-*+•‣◦▪●·–](?=\s)|[•‣◦▪●]")
 _NUMBER = re.compile(
-    r"(?:\*\*|__)?(?:(?:Step|Stap|STEP|STAP|step|stap)\s{1,3}(?P<step>\d{1,3})(?:\s?[.:)–—-]|\*\*|$)"
-    r"|(?P<number>\d{1,3})[.)](?=[\s*_]|$)|\((?P<bracketed>\d{1,3})\)(?=\s)|(?P<letter>[a-z])[.)](?=\s)"
+    fill_in(r"(?:\*\*|__)?(?:<step>\s{1,3}(?P<step>\d{1,3})(?:\s?[.:)–—-]|\*\*|$)", "documents")
+    + r"|(?P<number>\d{1,3})[.)](?=[\s*_]|$)|\((?P<bracketed>\d{1,3})\)(?=\s)|(?P<letter>[a-z])[.)](?=\s)"
     r"|\((?P<bracketed_letter>[a-z])\)(?=\s))"
 )
 _TAGS = re.compile(r"(?:</?[A-Za-z!](?![\w.+-]*+:/)[^<>]{0,500}>\s*+)++")

@@ -26,6 +26,7 @@ from retrieval.text.block_lines import (
     read_lines,
 )
 from retrieval.text.sentences import split_sentences, strip_range
+from retrieval.text.word_lists import fill_in
 
 # Raise this number when blocks are found differently: documents are then read again.
 BLOCKS_VERSION = "4"
@@ -307,12 +308,8 @@ class Scanner:
 
 
 _BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]{1,200}\1\s?:?")
-_INTRODUCES = re.compile(
-    r"\b(?:following|below|as follows|these steps|this list|listed|volgende|onderstaande|hieronder|als volgt"
-    r"|deze stappen|deze lijst)\b",
-    re.I,
-)
-_EXEMPLIFIES = re.compile(r"(?:for example|for instance|as follows|bijvoorbeeld|als volgt)[.,]?$", re.I)
+_INTRODUCES = re.compile(fill_in(r"\b<introducing>\b", "documents"), re.I)
+_EXEMPLIFIES = re.compile(fill_in(r"<exemplifying>[.,]?$", "documents"), re.I)
 _INTRODUCED = (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE, BlockKind.RECORDS, BlockKind.CODE)
 _LONGEST_QUESTION = 200
 _LONGEST_LEAD_IN = 500

@@ -8,19 +8,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from retrieval.text.word_lists import fill_in
+
 LEAST_LIKENESS = 0.9
 """The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
-_QUESTION_WORDS = {
-    "when": "when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat",
-    "who": "who|whom|whose|wie|wiens",
-    "where": "where|waar|waarheen|waarvandaan",
-    "why": "why|waarom",
-    "how many": "how (?:many|much|long|often|old|far|wide|high|tall|big|large|deep|fast|heavy)"
-    "|hoeveel|hoe (?:lang|vaak|oud|ver|breed|hoog|groot|diep|zwaar|snel)",
-    "how": "how|hoe",
+# Of two kinds that begin at the same word, the first counts.
+_KINDS = {
+    kind: re.compile(fill_in(rf"\b<{kind}>\b", "questions"), re.IGNORECASE)
+    for kind in ("when", "who", "where", "why", "how_many", "how")
 }
-_KINDS = {kind: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for kind, words in _QUESTION_WORDS.items()}
 _WORD = re.compile(r"\w+")
 
 

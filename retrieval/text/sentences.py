@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from enum import IntEnum
 
+from retrieval.text.word_lists import fill_in
+
 
 class Break(IntEnum):
     """The quality of a cut before a stretch; higher is better."""
@@ -26,9 +28,7 @@ _BOUNDARY = re.compile(
 # text needs two matches.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
-    r"|art|lid|blz|pag|pp|bijv|bv|o\.a|m\.a\.w|d\.w\.z|i\.p\.v|m\.b\.t|t\.a\.v|t\.n\.v|a\.u\.b|evt|resp|incl|excl|tel|max|min|approx|dept|inc|ltd|co|e\.g|i\.e|jan|feb|mrt|apr|jun|jul|aug|sept?|okt|oct|nov|dec)$",
-    re.I,
+    fill_in(r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|<abbreviations>)$", "documents"), re.I
 )
 
 

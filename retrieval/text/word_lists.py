@@ -1,28 +1,97 @@
-"""Read the word lists of each language from `languages/`, one TOML file a language. PURE.
+r"""Read the word lists of each language from `languages/`, one TOML file a language. PURE.
 
 A file has these sections; a language can lack any of them:
 
 - ``language``: common words, by which a text's language is recognised;
-- ``tables``: the words of questions about tables, and words of column names;
-- ``classification``: the patterns of the classes of questions, by rule.
+- ``questions``: words and beginnings of questions and greetings, and words that point at earlier questions;
+- ``tables``: the words of questions about tables, and words of column names and cells;
+- ``classification``: the patterns of the classes of questions, by rule;
+- ``injection``: the patterns of questions that instruct the site, by rule;
+- ``instructions``: the patterns of sentences in documents that address a language model, by rule;
+- ``answers``: words of a model's sentences about its sources, of refusals and before citations;
+- ``documents``: content words, and words of headings, lists and pages.
+
+The file of English has every key: another key is an error. Words are separated by blanks, phrases and alternatives by
+``|``. In a pattern, ``<name>`` is one of the alternatives under that name in ``sets``: those of the language itself, or
+of all languages if it has none.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("languages")
+# The languages' common file, and the one whose keys the others may have.
+SHARED, COMPLETE = "any", "en"
+_SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
+
+
+class UnknownWords(ValueError):
+    """A file of a language has a key that nothing reads."""
+
+
+@functools.cache
+def read_files() -> dict[str, dict[str, Any]]:
+    """Return the sections of each file, by its name in alphabetical order. Raises: UnknownWords."""
+    files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+    for code, sections in files.items():
+        if code != SHARED and (unknown := sorted(find_unknown(sections, files[COMPLETE]))):
+            raise UnknownWords(f"{code}.toml has keys that {COMPLETE}.toml lacks: {', '.join(unknown)}")
+    return files
+
+
+def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in sections.items():
+        if name not in known:
+            yield name
+        elif isinstance(value, Mapping):
+            yield from (f"{name}.{inner}" for inner in find_unknown(value, known[name]))
 
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
     """Return this section of all languages that have it, by two-letter code in alphabetical order."""
-    files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
-    return {code: sections[name] for code, sections in files.items() if name in sections}
+    return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 
 def join_lists(sections: dict[str, Any], name: str) -> str:
     return " ".join(section.get(name, "") for section in sections.values())
+
+
+def read_words(section: str, name: str) -> frozenset[str]:
+    """Return the words of all languages."""
+    return frozenset(join_lists(read_sections(section), name).split())
+
+
+def read_phrases(section: str, name: str) -> tuple[str, ...]:
+    """Return the phrases of all languages."""
+    lists = (words.get(name, "") for words in read_sections(section).values())
+    return tuple(phrase for phrases in lists if phrases for phrase in phrases.split("|"))
+
+
+def read_patterns(section: str, rule: str) -> list[str]:
+    """Return the patterns of a rule in all languages."""
+    return [
+        fill_in(pattern, section, code)
+        for code, words in read_sections(section).items()
+        for pattern in words.get(rule, [])
+    ]
+
+
+def fill_in(pattern: str, section: str, code: str = SHARED) -> str:
+    """Return the pattern with the alternatives of its sets. Raises: UnknownWords if no language has one."""
+    return _SET.sub(lambda name: f"(?:{_join_alternatives(section, name[1], code)})", pattern)
+
+
+def _join_alternatives(section: str, name: str, code: str) -> str:
+    sets = {language: words.get("sets", {}) for language, words in read_sections(section).items()}
+    own = sets.get(code, {})
+    found = [own[name]] if name in own else [words[name] for words in sets.values() if name in words]
+    if not found:
+        raise UnknownWords(f"{section} has no set named {name}")
+    return "|".join(filter(None, found))

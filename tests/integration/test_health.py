@@ -11,13 +11,14 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
-from core import disk
+from core import disk, readiness
 from core.key_limits import Scope
+from core.readiness import Health
 from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.models import ApiKey
-from ragsite.operations import readiness
-from ragsite.operations.readiness import Health
+from ragsite.operations import queues
+from retrieval import readiness as retrieval_readiness
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
@@ -128,7 +129,7 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
     connection = mock.MagicMock()
     connection.cursor.return_value.__enter__.return_value.fetchone.return_value = (version,)
     monkeypatch.setitem(checks_with("migrations"), "migrations", readiness.Finding)
-    monkeypatch.setattr(readiness, "connection", connection)
+    monkeypatch.setattr(retrieval_readiness, "connection", connection)
     response = client.get("/readyz")
     assert response.status_code == status
     assert response.json()["degraded"] == degraded
@@ -265,13 +266,13 @@ def test_a_queue_that_no_worker_takes_from_is_named_with_its_length_and_age(
     body = client.get("/readyz").json()
     assert (name in body["checks"]["worker"]["detail"]) == (waits > timedelta(minutes=1))
     assert (name in body["checks"]["queue"]["detail"]) == (waits > timedelta(hours=1))
-    assert set(body["queues"]) == set(readiness.LATE_AFTER)
+    assert set(body["queues"]) == set(queues.LATE_AFTER)
     assert body["queues"][name]["length"] == 1
     assert body["queues"][name]["oldest_seconds"] == pytest.approx(waits.total_seconds(), abs=20)
     shown = client.get("/metrics").content.decode()
     assert f'ragsite_queue_length{{queue="{name}"}} 1.0' in shown
     assert f'ragsite_queue_age_seconds{{queue="{name}"}} {int(waits.total_seconds()) // 10}' in shown
-    assert str(readiness.QUEUE_LABELS[name]) in admin_client.get("/admin/evaluation/dashboard/").text
+    assert str(queues.QUEUE_LABELS[name]) in admin_client.get("/admin/evaluation/dashboard/").text
     # A worker on another job, or one that was busy a moment ago, takes this one next.
     other = waiting_job(name, collection)
     type(job).objects.filter(pk=other.pk).update(heartbeat_at=timezone.now())
@@ -327,7 +328,9 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         for _ in range(3):
             body = client.get("/readyz").json()
             assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 0.3 s."}
-        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(readiness.GROUPS), before
+        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(readiness.list_groups()), (
+            before
+        )
     finally:
         hang.set()
 
@@ -368,6 +371,6 @@ def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypat
 
 def test_a_missing_engine_is_named(monkeypatch):
     monkeypatch.setattr(sandbox.state(), "missing_guards", ())
-    assert readiness.file_sandbox().state is Health.OK
-    monkeypatch.setattr(readiness, "find_spec", lambda name: None)
-    assert "xberg is not installed" in readiness.file_sandbox().detail
+    assert retrieval_readiness.file_sandbox().state is Health.OK
+    monkeypatch.setattr(retrieval_readiness, "find_spec", lambda name: None)
+    assert "xberg is not installed" in retrieval_readiness.file_sandbox().detail

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.html import escape
 
+from core import readiness
 from core.dataclass_json import to_json
-from ragsite.operations import readiness
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings

@@ -5,8 +5,8 @@ import time
 
 from prometheus_client import REGISTRY
 
-from ragsite.operations import readiness
-from ragsite.operations.readiness import Remembered
+from core import readiness
+from core.readiness import Remembered
 from tests.support import asking
 
 # The question uses the document's words: without the embedder, words alone decide whether the document answers.
@@ -37,12 +37,12 @@ def counted(metric, **labels):
 
 def checks_with(name):
     """Return the readiness checks of the group that has one of this name."""
-    return next(group.checks for group in readiness.GROUPS if name in group.checks)
+    return next(group.checks for group in readiness.list_groups() if name in group.checks)
 
 
 def forget_findings():
     """Have every readiness check look again, the expensive ones too."""
-    for group in readiness.GROUPS:
+    for group in readiness.list_groups():
         for check in group.checks.values():
             if isinstance(check, Remembered):
                 check.finding = None

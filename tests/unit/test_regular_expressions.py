@@ -55,12 +55,11 @@ LOOPED = {
     "retrieval/documents/extraction/html.py: re.compile(f\"(?:^|[\\\\s_-])(?:{'|'.join(names.split())})"
     '(?=$|[\\\\s\\\\d_-])", re.I)',
     "chat/answering/injection.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
-    "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
-    "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
-    "retrieval/search/understanding/classification.py: re.compile('|'.join(patterns))",
+    "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL | re.IGNORECASE | re.MULTILINE)",
+    "retrieval/search/understanding/classification.py: re.compile('|'.join(read_patterns('classification', rule)))",
     "core/language_model/machinery.py: re.compile(opening, re.IGNORECASE)",
     "core/language_model/machinery.py: re.compile(closing, re.IGNORECASE)",
-    "retrieval/text/questions.py: re.compile(f'\\\\b(?:{words})\\\\b', re.IGNORECASE)",
+    "retrieval/text/questions.py: re.compile(fill_in(f'\\\\b<{kind}>\\\\b', 'questions'), re.IGNORECASE)",
 }
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {

@@ -31,6 +31,7 @@ from chat.answering.checking.support import declines, extract_assertion
 from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
 from chat.answering.tool_calls import FUNCTION
 from chat.exceptions import AnswerWithheld
+from retrieval.text.word_lists import read_phrases
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,13 +52,7 @@ LONGEST_TEXT = 1_000
 # A model may repeat a shorter text on purpose: "Yes, both do."
 LEAST_REPEATED = 40
 # Answers that begin like this are shown only when they say more.
-_OPENINGS = (
-    "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
-    "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
-    "the available", "there is no", "there are no", "no information", "none of the", "based on the", "according to the",
-    "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
-    "de document", "de tekst", "de informatie", "op basis van", "volgens de",
-)  # fmt: skip
+_OPENINGS = read_phrases("answers", "openings")
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
 _BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")

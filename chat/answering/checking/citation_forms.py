@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from chat.answering.checking.citations import find_code
+from retrieval.text.word_lists import fill_in, read_words
 
-_NUMBER = r"(?:(?:source|bron)\s*)?\^?\d{1,3}"
+_NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
 # Ambiguous forms count only if the source supports the sentence.
 BRACKETS = (
@@ -41,15 +42,8 @@ _ENDS_SENTENCE = ".!?…。！？"
 _FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
 # Numbers after these words are values: "is [2, 6]".
-_BEFORE_VALUES = frozenset((
-    "is", "are", "was", "were", "be", "been", "equals", "or", "and", "of", "between", "within", "than", "en", "zijn",
-    "waren", "wordt", "worden", "tussen", "dan", "tot", "step", "stap", "item", "figure", "figuur", "section",
-    "paragraaf", "page", "pagina", "part", "deel", "number", "nummer", "no", "nr", "type", "mode", "class", "key",
-))  # fmt: skip
-_CLAUSES = frozenset((
-    "and", "but", "while", "whereas", "which", "because", "although", "though", "so", "since", "if", "when", "en",
-    "maar", "terwijl", "omdat", "waarbij", "die", "dat",
-))  # fmt: skip
+_BEFORE_VALUES = read_words("answers", "before_values")
+_CLAUSES = read_words("answers", "clauses")
 
 
 @dataclass(frozen=True, slots=True)

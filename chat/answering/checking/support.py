@@ -24,71 +24,47 @@ from chat.answering.checking.words import (
     stems_in_order,
 )
 from retrieval.text.sentences import split_sentences
+from retrieval.text.word_lists import fill_in, join_lists, read_sections, read_words
 
 # Sources do not contain these phrases and list numbers.
 
 # A sentence with fewer content words asserts something only with a number.
 FEWEST_WORDS = 2
 
-_SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
 _ABOUT_SOURCES = re.compile(
-    rf"""
-    \(\s*(?:ref(?:erence)?[:.]?\s*)?(?:see\s+|zie\s+)?{_SOURCES}\s*\#?\d[^)]*\)
-    | \b(?:based\ on|according\ to|as\ (?:stated|mentioned|described|noted|shown)\ in|from|in|per
-       |volgens|op\ basis\ van)
-      \ (?:the\ |these\ |all\ |de\ |het\ |deze\ )*
-      (?:(?:given|provided|above|following|information\ (?:provided\ |given\ )?(?:in|from)\ the
-         |gegeven|bovenstaande)\ )*
-      (?:{_SOURCES}|text|information)
-      (?:\ (?:given|provided|above))?(?:\s*\d+(?:\s*(?:,|and|&|en)\s*\d+)*)?,?
-    | \b{_SOURCES}\s+\d+(?:\s*(?:,|and|&|en)\s*(?:{_SOURCES}\s*)?\d+)*
-    """,
+    fill_in(
+        r"""
+        \(\s*(?:<reference>[:.]?\s*)?(?:<see>\s+)?<sources>\s*\#?\d[^)]*\)
+        | \b<according_to>\ (?:<the>\ )*(?:<given_in>\ )*(?:<sources>|<text>)
+          (?:\ <given>)?(?:\s*\d+(?:\s*(?:,|&|<and>)\s*\d+)*)?,?
+        | \b<sources>\s+\d+(?:\s*(?:,|&|<and>)\s*(?:<sources>\s*)?\d+)*
+        """,
+        "answers",
+    ),
     re.IGNORECASE | re.VERBOSE,
 )
-_ABSENT = r"(?:do(?:es)?\ not|do(?:es)?n['’]t|cannot|never|niet|geen|niets|no|nothing)"
-_DETAILS = r"(?:information|details?|answers?|mention|anything|data|informatie|gegevens|antwoord)"
 _SAYS_NOTHING = re.compile(
-    rf"""
-    \b(?:{_SOURCES}|information|text|informatie|tekst)\b [^.;:]{{0,40}} \b{_ABSENT}\b [^.;:]{{0,30}}
-    \b(?:mention\w*|stated?|specif(?:y|ied)|discuss\w*|indicated?|describe|say|explain\w*|tell|answer
-       |vermeld\w*|noem\w*|genoemd|staat|beschr\w+
-       |(?:provide|contain|give|include|bevat\w*|geven)\b .{{0,30}}\b{_DETAILS})\b
-    | \b(?:bron|bronnen|documenten|document|tekst)\b [^.;:]{{0,20}}
-      \b(?:vermeld\w*|noem\w*|zegt|zeggen|beschr\w+|bevat\w*|ge(?:eft|ven))\ (?:geen|niet|niets|nergens)\b
-    | \b(?:there\ is|there\ are|er\ is|er\ staat)\ (?:no|geen|niets)\b .{{0,30}}\b{_DETAILS}\b
-    | \b(?:unable|not\ able)\ to\ (?:answer|find|determine) | \b(?:can\s?not|can't)\ (?:be\ )?(?:answer|determine)
-    """,
+    fill_in(
+        r"""
+        \b(?:<sources>|<matter>)\b [^.;:]{0,40} \b<absent>\b [^.;:]{0,30}
+        \b(?:<mention>|<provide>\b .{0,30}\b<details>)\b
+        | <says_nothing>
+        | \b<there_is>\ <no>\b .{0,30}\b<details>\b
+        """,
+        "answers",
+    ),
     re.IGNORECASE | re.VERBOSE,
 )
-_COURTESY = re.compile(
-    r"""
-    \s*(?:sure\b|certainly\b|of\ course\b|hello\b|hi\b|thanks?\b|(?:i\ )?hope\b|(?:please\ )?let\ me\ know\b
-      |feel\ free\b|if\ you\ have\ (?:any\ )?(?:other|more|further)\b|natuurlijk\b|hallo\b|bedankt\b
-      |graag\ gedaan\b|ik\ hoop\b|laat\ (?:het\ )?(?:me|mij)\ weten\b)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
 # Citations, also of missing sources. "No" to the question (_PARTICLE) does not negate its sentence.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
-_PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
-_DECLINES = re.compile(
-    r"""
-    \s*(?:(?:i['’]?m|i\ am)\ (?:sorry|unable|not\ able)|sorry\b|i\ (?:can['’]?t|cannot|could\ not|do\ not\ have)
-      |as\ an\ ai\b|het\ spijt\ me|ik\ kan\ (?:niet|geen|daar|je|u)\b)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
+_DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 # Every word after these signs has a capital.
-_TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
+_TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
-_JOINING_WORDS = """
-passage passages source sources given provided provide based according information answer question following
-mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
-moreover another note step steps additional include includes including various example typically
-bron bronnen volgens antwoord vraag echter daarnaast daarom dus bovendien samengevat stap stappen voorbeeld
-"""
-_JOINING = frozenset(find_stems(_JOINING_WORDS))
+_JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,28 +11,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 from retrieval.text.terms import expand_identifiers
+from retrieval.text.word_lists import read_sections, read_words
 
 SHORTEST_STEM = 4
 
 _WORD = re.compile(r"[^\W_]+")
 _AROUND_WORDS = ".,;:!?()[]\"'*`"
-_STOP_WORDS = frozenset(
-    """
-    a about all also am an and any are as at be been but by can could did do does for from get had has have how
-    i if in into is it its me may my no not of on or our out shall should so some such than that the their them
-    then there these they this those to up use used was we were what when where which who whom whose why will
-    with would you your tell explain please
-    aan al als ben bent bij dan dat de deze die dit doe doen doet door een en er ga gaan gaat geen had haar heb
-    hebben hebt heeft hem het hij hoe hoeveel hun ik in is je jij jou jouw jullie kan kom komen komt konden kunnen
-    kunt laat laten maar me met mij mijn mocht moest moet moeten mag mogen na naar nog niet of om ons onze ook op
-    over te tot u uit uw van veel voor waar waarom wanneer was wat we welke werd wie wij wil willen wilt word
-    worden wordt zal ze zich zij zijn zo zou zouden
-    """.split()  # noqa: SIM905
-)
-_ENDINGS = (
-    "ations", "ation", "ating", "ated", "ates", "ate",
-    "ingen", "ments", "ings", "ers", "ment", "ing", "ies", "ied", "ed", "en", "es", "er", "s", "e", "y", "t",
-)  # fmt: skip
+_STOP_WORDS = read_words("answers", "stop_words")
+_ENDINGS = tuple(sorted(read_words("answers", "endings"), key=lambda ending: (-len(ending), ending)))
 
 
 def find_stems(text: str) -> list[str]:
@@ -110,15 +96,11 @@ def stem_weight(holders: int, texts: int) -> float:
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*")
-_ENGLISH = "zero one two three four five six seven eight nine ten eleven twelve"
-_DUTCH = "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf"
-_NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, word in enumerate(language.split())} | {
-    "first": "1",
-    "second": "2",
-    "third": "3",
-    "eerste": "1",
-    "tweede": "2",
-    "derde": "3",
+_NUMBER_WORDS = {
+    word: str(value)
+    for section, name, first in (("tables", "numbers", 0), ("answers", "ordinals", 1))
+    for words in read_sections(section).values()
+    for value, word in enumerate(words[name].split(), start=first)
 }
 
 
@@ -163,15 +145,10 @@ def _strip_idle_zeros(number: str) -> str:
     return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"
 
 
-_NEGATIONS = frozenset(
-    [
-        *["not", "no", "never", "none", "neither", "nor", "without", "cannot", "hardly", "unable"],
-        *["niet", "geen", "nooit", "zonder", "noch", "niemand", "niets", "nauwelijks"],
-    ]
-)
+_NEGATIONS = read_words("answers", "negations")
 _CONTRACTED = ("n't", "n’t")
 # "It is not possible to …" negates the words behind the modal.
-_MODAL = frozenset(["possible", "able", "allowed", "permitted", "mogelijk", "toegestaan"])
+_MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
 # Content words near a negation: after and before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2

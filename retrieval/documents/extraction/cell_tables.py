@@ -11,6 +11,7 @@ from typing import NamedTuple
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.tables.table_reading import read_date
 from retrieval.text.extracted import MAX_TITLE_CHARS
+from retrieval.text.word_lists import fill_in
 
 # Rows in which the header is searched.
 HEAD = 50
@@ -18,10 +19,7 @@ _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
 _MOST_TITLES = 10
 _MOST_NAME_ROWS = 3
-TOTAL = re.compile(
-    r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)\b(?: (?:ex|in)c.{0,20})?:?",
-    re.I,
-)
+TOTAL = re.compile(fill_in(r"<total_of>?<total>\b(?: (?:ex|in)c.{0,20})?:?", "documents"), re.I)
 YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
 _MONTH_OR_TIME = re.compile(r"(?:[a-zé]{3,9}\.?[ -])?(?:[a-zé]{3,9}\.?[ -]\d{2,4}|\d{1,2}:\d\d(?: [ap]m)?)", re.I)
 _UNIT = re.compile(r"[(\[].{1,20}[)\]]")

@@ -40,6 +40,7 @@ from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_codec, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
+from retrieval.text.word_lists import fill_in
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
 # Markdown would read these lines as heading rules or code.
@@ -80,7 +81,7 @@ _POLICY = email.policy.default.clone(header_factory=lambda name, value: _registr
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
 # A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
-_STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
+_STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
 # Above this difference, each form of a mail has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))

@@ -14,6 +14,7 @@ from lxml import etree
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.text.extracted import ExtractionLimits
+from retrieval.text.word_lists import fill_in
 
 Element = etree._Element
 
@@ -103,7 +104,7 @@ def _remove(element: Element) -> None:
         parent.remove(element)
 
 
-_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.|of|van|von|[\d\s/-])++", re.I)
+_PAGE_NUMBER = re.compile(fill_in(r"(?:<page_count>|[\d\s/-])++", "documents"), re.I)
 
 
 def is_page_number(words: str) -> bool:

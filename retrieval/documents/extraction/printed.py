@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from retrieval.documents.extraction.grouping import gather
+from retrieval.text.word_lists import read_words
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, from the upper left corner of a page whose text is upright."""
@@ -105,7 +106,7 @@ def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
 
 CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-$")
 REST_OF_WORD = re.compile(r"[^\W\d_A-Z]\w*+(-\w)?")
-_FIRST_PARTS = frozenset(["well", "self", "niet"])
+_FIRST_PARTS = read_words("documents", "hyphenated")
 _LONGEST_ENDING = 4
 
 

@@ -18,15 +18,14 @@ from retrieval.documents.extraction.printed import (
     keeps_hyphen,
 )
 from retrieval.text.extracted import Page, Section, plain_title
+from retrieval.text.word_lists import fill_in
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # The fonts Symbol and Wingdings use these codes for bullets.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
-_CHAPTER = re.compile(
-    r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
-)
+_CHAPTER = re.compile(fill_in(r"(?:<heading>\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", "documents"), re.I)
 # A contents line ends in leaders and a page number; lines between such lines end in a page number.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")

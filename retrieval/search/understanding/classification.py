@@ -15,9 +15,9 @@ textbook-chatbot design.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from retrieval.text.word_lists import read_sections
+from retrieval.text.word_lists import read_patterns
 from retrieval.types import Classification, QueryClass
 
 # Capitals distinguish identifiers and error messages from words.
@@ -49,16 +49,8 @@ CHARACTERS_READ = 1000
 
 
 def _read_rules() -> Iterator[tuple[str, QueryClass, re.Pattern[str]]]:
-    languages = read_sections("classification").values()
     for rule, query_class in RULE_CLASSES:
-        patterns = [_fill_in(pattern, words.get("sets", {})) for words in languages for pattern in words.get(rule, [])]
-        yield rule, query_class, re.compile("|".join(patterns))
-
-
-def _fill_in(pattern: str, sets: Mapping[str, str]) -> str:
-    for name, words in sets.items():
-        pattern = pattern.replace(f"<{name}>", words)
-    return pattern
+        yield rule, query_class, re.compile("|".join(read_patterns("classification", rule)))
 
 
 RULES = tuple(_read_rules())

@@ -5,31 +5,22 @@ from __future__ import annotations
 import re
 
 from retrieval.text.language import identify_language
+from retrieval.text.word_lists import fill_in, read_sections, read_words
 
-# The words below are English and Dutch.
-LANGUAGES = frozenset(["en", "nl"])
-CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
+LANGUAGES = frozenset(read_sections("questions"))
+CONJUNCTIONS = read_words("questions", "conjunctions")
 # Shorter questions, and longer ones that begin with "and", need the questions before them.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
-# "het" only at the end, because elsewhere it is an article.
-_POINTING = frozenset(
-    """
-    it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
-    """.split()  # noqa: SIM905
-)
-_POINTING_AT_THE_END = "het"
-# "daarop" and "ervan" mean "on it" and "of it"; "daarom" and "daarna" point at no thing.
-_POINTING_ADVERB = re.compile(
-    r"\b(?:er|daar|hier)(?:aan|af|achter|bij|binnen|boven|door|in|langs|mee|naar|naast|omheen|onder|op|over|tegen|tussen|uit"
-    r"|van|vanaf|voor)\b"
-)
+_POINTING = read_words("questions", "pointing")
+_POINTING_AT_THE_END = read_words("questions", "pointing_at_the_end")
+_POINTING_ADVERB = re.compile(fill_in(r"\b<pointing_adverbs>\b", "questions"))
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def points_back(question: str) -> bool:
     """Return whether the question has a pronoun, or a Dutch adverb that stands for one."""
     words = _WORD.findall(question.casefold())
-    has_pronoun = bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
+    has_pronoun = bool(_POINTING.intersection(words)) or bool(_POINTING_AT_THE_END.intersection(words[-1:]))
     return has_pronoun or _POINTING_ADVERB.search(question.casefold()) is not None
 
 

@@ -16,6 +16,7 @@ from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.search.understanding.spelling import tokens_of
+from retrieval.text.word_lists import fill_in
 from retrieval.types import Reformulation, Turn
 
 logger = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ LONG_QUESTION_WORDS = 25
 LONGEST_ANSWER_CHARACTERS = 600
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
-_LABEL = re.compile(r"(?:the )?(?:search )?query:\s*|zoekopdracht:\s*", re.IGNORECASE)
+_LABEL = re.compile(fill_in(r"<query_label>:\s*", "questions"), re.IGNORECASE)
 _OPENING, _CLOSING = "\"'`*“„«‘‚「『‹", "\"'`*”“»’‘」』›"
 
 _SYSTEM = """\

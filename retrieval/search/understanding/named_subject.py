@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from retrieval.search.understanding.dependent_questions import CONJUNCTIONS, points_back
 from retrieval.search.understanding.named_things import find_codes
 from retrieval.text.terms import find_identifiers
+from retrieval.text.word_lists import fill_in
 from retrieval.types import Turn
 
 # Follow-ups in a row that may lie between the code and the question.
@@ -15,9 +16,7 @@ MOST_BETWEEN = 4
 # "forEach", but not "GmbH" or "PDFs".
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
 # Here "it" points at nothing.
-_EXPLETIVE = re.compile(
-    r"\b(?:is|was|would|if) it (?:be )?(?:possible|allowed|necessary|true|ok|okay)\b|\btime is it\b", re.IGNORECASE
-)
+_EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECASE)
 
 
 def name_subject(question: str, history: Sequence[Turn]) -> str:

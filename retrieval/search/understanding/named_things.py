@@ -15,6 +15,7 @@ from retrieval.index.term_statistics import (
 from retrieval.search.understanding.syntax import parse
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
+from retrieval.text.word_lists import fill_in
 
 _WORDS = re.compile(r"\w+")
 
@@ -26,11 +27,7 @@ _CODE = re.compile(
 )
 
 
-_SECTION = re.compile(
-    r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
-    r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
-    re.I,
-)
+_SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
 # At most this share of the passages in other collections contain a rare name.

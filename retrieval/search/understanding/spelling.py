@@ -10,6 +10,7 @@ from typing import Protocol
 from rapidfuzz.distance import OSA
 
 from retrieval.search.understanding.syntax import parse
+from retrieval.text.word_lists import read_words
 
 _TOKEN = re.compile(
     r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token
@@ -73,7 +74,7 @@ _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
 # These words are no part of a code with blanks.
-_SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was".split())  # noqa: SIM905
+_SMALL_WORDS = read_words("questions", "small_words")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from retrieval.exceptions import InvalidQuery
+from retrieval.text.word_lists import fill_in
 
 _CURLY = "“”„«»"
 # 3/4" and 1/2" are inches: a quotation mark opens where no word ends and closes where no word begins.
@@ -21,15 +22,7 @@ _QUOTED = re.compile(
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
 # The beginning of an English or Dutch sentence, or the end of any.
-_SENTENCE = re.compile(
-    r"""
-    \?["”“»]*\s*$
-    | ^\W*(?:what|who|whom|whose|which|how|when|where|why|is|are|was|were|do|does|did|can|could|should|would|will|has
-        |have|explain|describe|tell|wat|wie|welke?|hoe|hoeveel|wanneer|waar|waarom|zijn|heeft|hebben|kan|kunnen|moet|mag|leg
-        |beschrijf|vertel)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_SENTENCE = re.compile(fill_in(r'\?["”“»]*\s*$|^\W*<sentence_begins>\b', "questions"), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from core import readiness
 from core.job_queue import SENT_WITHIN, sweep
 from ragsite.celery import app
-from ragsite.operations import readiness
 from retrieval.documents import submission
 from retrieval.models import Document
 from tests.support.faults import checks_with

@@ -7,7 +7,8 @@ import pytest
 from django.conf import settings
 
 from bench import with_constants
-from ragsite.operations import readiness
+from core import readiness
+from ragsite import readiness as site_readiness
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -23,7 +24,7 @@ def _time_to_answer(monkeypatch):
 
 
 def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monkeypatch, queue):
-    monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
+    monkeypatch.setattr(site_readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
     assert "scheduler" not in degraded(client), "there may be none on this machine"
     beat = SiteProcess(

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from ragsite.operations import readiness
+from retrieval import readiness
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
 
-from ragsite.operations import readiness
+from retrieval import readiness
 from retrieval.index import closeness, embedder_choice
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.closeness import forget_calibrations

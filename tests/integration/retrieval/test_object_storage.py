@@ -7,9 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import override_settings
 from rest_framework.test import APIClient
 
-from ragsite.operations import readiness
+from core.readiness import Health
 from ragsite.operations.backups import make_backup
-from ragsite.operations.readiness import Health
+from retrieval import readiness
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, find_orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes

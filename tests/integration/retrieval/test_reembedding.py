@@ -5,7 +5,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from ragsite.operations import readiness
+from retrieval import readiness
 from retrieval.documents import ingestion
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice, reembedding

@@ -12,7 +12,7 @@ from django.conf import settings
 from prometheus_client import REGISTRY
 
 import ragsite.urls  # noqa: F401  (imports all that counts)
-from ragsite.operations.readiness import LATE_AFTER
+from ragsite.operations.queues import LATE_AFTER
 
 RULES = [
     rule

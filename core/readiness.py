@@ -1,0 +1,193 @@
+"""The checks of `/readyz`, within a deadline even if a server hangs.
+
+Each app registers its checks in its module `readiness`. The sentences are public; the log has the errors.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from django.db import DatabaseError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.module_loading import autodiscover_modules
+
+from core.database import statements_within
+
+logger = logging.getLogger(__name__)
+
+DEADLINE_SECONDS = 1.5
+# The minimum of libpq; the deadline is shorter.
+CONNECT_TIMEOUT_SECONDS = 2
+# The kernel gives up a vanished server after 10 seconds.
+_KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
+# Findings of expensive checks are kept: a remote embedder may cost money per call.
+REMEMBERED_SECONDS = 30.0
+FAILURE_REMEMBERED_SECONDS = 5.0
+STATEMENT_TIMEOUT_SECONDS = 1.2
+
+
+class Health(StrEnum):
+    OK = "ok"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of a check. FAILED means that no question can be answered."""
+
+    state: Health = Health.OK
+    detail: str = ""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Check = Callable[[], Finding]
+
+
+@dataclass
+class Remembered:
+    """A check whose finding is kept for a while. Only its group's thread runs it."""
+
+    check: Check
+    finding: Finding | None = None
+    until: float = 0.0
+
+    def __call__(self) -> Finding:
+        if self.finding is None or time.monotonic() >= self.until:
+            self.finding = self.check()
+            kept_seconds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
+            self.until = time.monotonic() + kept_seconds
+        return self.finding
+
+
+class CheckGroup:
+    """Checks that depend on the same server, run one after another in one thread.
+
+    A group has at most one thread and connection: probes wait for a round that hangs. ``hung`` is the state of a check
+    that does not answer. ``in_database`` sets a time-out for each statement.
+    """
+
+    def __init__(
+        self,
+        *,
+        hung: Callable[[], Health] = lambda: Health.DEGRADED,
+        in_database: bool = False,
+    ) -> None:
+        self.checks: dict[str, Check] = {}
+        self._hung = hung
+        self._in_database = in_database
+        self._lock = threading.Lock()
+        self._findings: dict[str, Finding] = {}
+        self._thread: threading.Thread | None = None
+
+    def check(self, name: str, *, is_remembered: bool = False) -> Callable[[Check], Check]:
+        """Register the decorated check under the name that `/readyz` shows."""
+
+        def register(check: Check) -> Check:
+            self.checks[name] = Remembered(check) if is_remembered else check
+            return check
+
+        return register
+
+    def begin(self) -> tuple[threading.Thread, dict[str, Finding]]:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._findings = {}
+                # A daemon thread does not keep the process from ending.
+                self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
+                self._thread.start()
+            return self._thread, self._findings
+
+    def _run(self, findings: dict[str, Finding]) -> None:
+        connections["default"] = dedicated_connection()
+        try:
+            for name, check in self.checks.items():
+                if findings.get("database", Finding()).state is Health.FAILED:
+                    findings[name] = Finding(Health.FAILED, "Not looked at: the database does not answer.")
+                    continue
+                try:
+                    has_timeout = self._in_database and name != "database"
+                    with statements_within(STATEMENT_TIMEOUT_SECONDS) if has_timeout else nullcontext():
+                        findings[name] = check()
+                except Exception:  # any error of a check is a finding
+                    logger.exception("The readiness check %s failed.", name)
+                    findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
+        finally:
+            connections.close_all()
+
+    def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
+        silent = [name for name in self.checks if name not in found]
+        for name in silent:
+            said = f"Not looked at: {silent[0]} did not answer."
+            if name == silent[0]:
+                said = f"It did not answer within {DEADLINE_SECONDS:g} s."
+            found[name] = Finding(self._hung(), said)
+        return found
+
+
+def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    collected: dict[str, Finding] = {}
+    for group, (thread, findings) in [(group, group.begin()) for group in groups]:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        collected |= group.with_silent(dict(findings))
+    return collected
+
+
+def dedicated_connection() -> BaseDatabaseWrapper:
+    made: BaseDatabaseWrapper = connections["default"].copy()
+    made.settings_dict["OPTIONS"].pop("pool", None)
+    made.settings_dict["OPTIONS"] |= {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "tcp_user_timeout": 2000,
+        **_KEEPALIVE,
+    }
+    made.settings_dict["CONN_MAX_AGE"] = 0
+    return made
+
+
+DATABASE = CheckGroup(hung=lambda: Health.FAILED, in_database=True)
+MACHINE = CheckGroup()
+_GROUPS = [DATABASE, MACHINE]
+
+
+def add_group(group: CheckGroup) -> CheckGroup:
+    _GROUPS.append(group)
+    return group
+
+
+@functools.cache
+def list_groups() -> tuple[CheckGroup, ...]:
+    """Return the groups with the checks of all apps."""
+    autodiscover_modules("readiness")
+    return tuple(_GROUPS)
+
+
+# The first of its group: without a database, the others are not looked at.
+@DATABASE.check("database")
+def database() -> Finding:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        logger.exception("The database does not answer.")
+        return Finding(Health.FAILED, "The database does not answer; the log says why.")
+    return Finding()
+
+
+@DATABASE.check("migrations", is_remembered=True)
+def migrations() -> Finding:
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        return Finding(Health.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
+    return Finding()

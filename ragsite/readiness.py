@@ -1,0 +1,99 @@
+"""The readiness checks of the site as a whole, and of its processes."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from celery import current_app
+from django.conf import settings
+from django.db.models.functions import Coalesce, Now
+
+from core import breaker, disk
+from core.readiness import DATABASE, MACHINE, CheckGroup, Finding, Health, add_group
+from ragsite.models import SlackQuestion
+from ragsite.operations.queues import WAITS_FOR_NOBODY_AFTER
+from ragsite.processes import local_model
+
+logger = logging.getLogger(__name__)
+
+# The scheduler reads its schedule every few seconds.
+SCHEDULER_LOST_AFTER_SECONDS = 120.0
+BROKER_TIMEOUT_SECONDS = 3
+_BROKER = add_group(CheckGroup())
+
+
+@_BROKER.check("broker", is_remembered=True)
+def broker() -> Finding:
+    try:
+        with current_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
+            try:
+                link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
+            except Exception:
+                # pgmq's transport does not close its pool after a failed first query.
+                client = getattr(link.transport, "_pgmq_client", None)
+                if client is not None:
+                    client.pool.close()
+                raise
+    except Exception:  # each transport has its own errors
+        logger.exception("The broker does not answer.")
+        return Finding(Health.DEGRADED, "The broker does not answer: new documents wait until it does.")
+    return Finding()
+
+
+@MACHINE.check("disk")
+def disk_space() -> Finding:
+    short = min(disk.list_free_space(), key=lambda room: room.free_bytes, default=None)
+    if short is None:
+        return Finding()
+    free = f"{short.free_bytes // 2**20} MiB are free"
+    if short.free_bytes < settings.DISK_RESERVE_BYTES:
+        reserve = f"{free}, less than {settings.DISK_RESERVE_BYTES // 2**20} MiB"
+        return Finding(Health.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
+    if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
+        return Finding(Health.DEGRADED, f"The disk is nearly full ({free}): make room.")
+    return Finding(detail=f"{free}.")
+
+
+@MACHINE.check("scheduler")
+def scheduler() -> Finding:
+    """Check the schedule; one that never wrote to this data directory is not reported."""
+    seen = settings.SCHEDULER_SEEN_FILE
+    if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
+        return Finding(
+            Health.DEGRADED,
+            "The scheduler does not run: what was interrupted is not resumed. "
+            "Start `python -m ragsite.processes.beat`.",
+        )
+    return Finding()
+
+
+@MACHINE.check("breakers")
+def breakers() -> Finding:
+    failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
+    if failing:
+        return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
+    return Finding()
+
+
+@MACHINE.check("language_model")
+def language_model() -> Finding:
+    """Check the local model, if there is one."""
+    if settings.LOCAL_MODEL and not local_model.is_ready():
+        return Finding(
+            Health.DEGRADED,
+            "The local language model does not run; answers are quoted from the documents.",
+        )
+    return Finding(detail=settings.OPENAI_MODEL)
+
+
+@DATABASE.check("slack")
+def slack() -> Finding:
+    """Check that the Slack app's process takes questions."""
+    waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
+    if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
+        return Finding(
+            Health.DEGRADED,
+            "Questions from Slack wait: start `python -m ragsite.processes.slack_app`; its log says why.",
+        )
+    return Finding()

@@ -1,0 +1,143 @@
+"""The readiness checks of documents, the index and search."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage
+from django.db import connection
+
+from core.exceptions import FilesUnavailable
+from core.readiness import DATABASE, MACHINE, CheckGroup, Finding, Health, add_group
+from retrieval.documents import sandbox
+from retrieval.documents.reconciliation import read_last_counts
+from retrieval.documents.storage import document_files
+from retrieval.index import embedder_choice
+from retrieval.index.active_embedder import searches_former
+from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.distribution import list_nodes as cluster_nodes
+from retrieval.models import Draft, Embedder
+from retrieval.search.profiles.profiles import active_profile
+from retrieval.types import SearchMethod
+
+logger = logging.getLogger(__name__)
+
+# Older versions can corrupt an index; much older ones cannot scan iteratively.
+PGVECTOR_WANTED = (0, 8, 6)
+PGVECTOR_NEEDED = (0, 8, 0)
+_FILES = add_group(CheckGroup())
+
+
+@DATABASE.check("pgvector")
+def pgvector() -> Finding:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    if row is None:
+        return Finding(Health.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
+    version = tuple(int(part) for part in row[0].split(".") if part.isdecimal())
+    recommended = ".".join(map(str, PGVECTOR_WANTED))
+    if version < PGVECTOR_NEEDED:
+        return Finding(Health.FAILED, f"pgvector {row[0]} is too old: install {recommended} or newer.")
+    if version < PGVECTOR_WANTED:
+        return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {recommended} or newer.")
+    return Finding(detail=row[0])
+
+
+@DATABASE.check("nodes")
+def nodes() -> Finding:
+    """Check the nodes of a distributed database: a search queries every node that has shards."""
+    known = cluster_nodes()
+    lost = [node.name for node in known if not node.is_reachable]
+    if lost:
+        logger.error("Nodes of the database do not answer: %s", ", ".join(lost))
+        return Finding(Health.FAILED, f"{len(lost)} of {len(known)} nodes of the database do not answer.")
+    return Finding(detail=f"{len(known)} nodes." if known else "")
+
+
+# A hung embedder leaves no time to query the database.
+_without_embedder = Health.DEGRADED
+_EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
+
+
+@_EMBEDDER.check("embedder", is_remembered=True)
+def embedder() -> Finding:
+    """Check search by meaning; keywords are its fallback unless they are switched off."""
+    global _without_embedder
+    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
+    try:
+        configured = embedder_choice.get_embedder()
+        configured.embed_query("ready")
+    except Exception:  # the search continues without a failing backend
+        logger.exception("The embedder does not work.")
+        return Finding(state, "The embedder does not work; the log says why.")
+    active = Embedder.objects.filter(is_active=True).first()
+    if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
+        if searches_former(configured.name):
+            return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
+        return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
+    if find_calibration(configured.name) is None:
+        return Finding(detail=missing_calibration(configured.name))
+    return Finding(detail=embedder_choice.describe_embedder_choice() or configured.name)
+
+
+@DATABASE.check("search_profile")
+def search_profile() -> Finding:
+    """Check the published search profile, and whether the switch leaves only its vector search."""
+    profile = active_profile()
+    if profile.error:
+        return Finding(
+            Health.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
+        )
+    if not settings.RETRIEVAL_HYBRID_ENABLED:
+        return Finding(detail=f"{profile}, by vectors alone: RETRIEVAL_HYBRID_ENABLED is false.")
+    return Finding(detail=profile.name)
+
+
+@DATABASE.check("drafts")
+def drafts() -> Finding:
+    """Check drafts, whose failing steps are retried for ever, and reported after two attempts."""
+    if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
+        return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
+    return Finding()
+
+
+@_FILES.check("files", is_remembered=True)
+def files() -> Finding:
+    """Check the bucket of files, which questions do not need."""
+    storage = document_files()
+    if not isinstance(storage, FileSystemStorage):
+        try:
+            storage.check()  # type: ignore[attr-defined]
+        except (FilesUnavailable, FileNotFoundError):
+            return Finding(
+                Health.DEGRADED, "The storage of the files does not answer: nothing can be uploaded or read."
+            )
+    return Finding()
+
+
+@MACHINE.check("sandbox")
+def file_sandbox() -> Finding:
+    state = sandbox.state()
+    if state.failure:
+        return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
+    if state.missing_guards:
+        read = "No file is read" if settings.SANDBOX_REQUIRED else "Files are read without these guards"
+        return Finding(Health.DEGRADED, f"{read}, which this machine lacks: {', '.join(state.missing_guards)}.")
+    if not find_spec("xberg"):
+        return Finding(
+            Health.DEGRADED,
+            "The package xberg is not installed: old Office files, RTF, notebooks and markup are not read.",
+        )
+    return Finding()
+
+
+@DATABASE.check("indexes")
+def indexes() -> Finding:
+    """Report whether the last check found passages, vectors and statistics consistent."""
+    if sum(read_last_counts().values()):
+        return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
+    return Finding()
