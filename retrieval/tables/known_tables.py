@@ -190,8 +190,15 @@ class KnownTable:
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 
-    def words_of_column(self, at: int) -> list[str]:
+    def words_of_column(self, at: int) -> Sequence[str]:
         """Return the words of the column's name in singular, without stop words and the unit; empty if unnamed."""
+        return self._words_of_columns[at]
+
+    @cached_property
+    def _words_of_columns(self) -> Sequence[Sequence[str]]:
+        return [self._find_words_of_column(at) for at in range(len(self.columns))]
+
+    def _find_words_of_column(self, at: int) -> list[str]:
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, phrases_for
@@ -73,8 +72,7 @@ class _Linked:
 # Several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
-    tokens = tokenize(question)
-    return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link()
+    return _Linker(question, _read_words(question), table).link()
 
 
 def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
@@ -94,126 +92,170 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
     return spans
 
 
-@dataclass
+@functools.lru_cache(maxsize=2_000)
+def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
+    """Return a number with the kind NUMBER or YEAR and its unit; None for other words."""
+    norms = [_SYMBOLS.get(word, word) for word in words]
+    unit = ""
+    if len(norms) > 1 and norms[0] in _SYMBOLS.values():
+        unit = norms.pop(0)
+    elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
+        unit = norms.pop()
+    scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
+    if len(norms) != 1:
+        return None
+    if (scaled := _SCALED.fullmatch(norms[0])) is not None:
+        norms, scale = [scaled[1]], 1e3
+    value = NUMBERS.get(norms[0])
+    if value is None:
+        # People do not type three decimals: 200.000 inwoners.
+        digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
+        value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
+    if value is None:
+        return None
+    return Kind.YEAR if len(words) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER, value * scale, unit
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The tokens ``first`` to ``end`` of a question, in the forms in which names, cells and captions are compared.
+
+    ``name`` is empty for words that name no column, ``key`` for words that fill no cell, ``caption`` for digits.
+    """
+
+    first: int
+    end: int
+    start: int
+    stop: int
+    norms: tuple[str, ...]
+    name: tuple[str, ...]
+    key: str
+    caption: frozenset[str]
+    word: Word | None
+
+
+# A question is linked to several tables.
+@functools.lru_cache(maxsize=8)
+def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words]]:
+    """Return the tokens of the question, and all runs of at most `_LONGEST_SPAN` of them, the longest first."""
+    tokens = tokenize(question)
+    phrases = phrases_for(token.norm for token in tokens)
+    runs = []
+    for length in range(min(_LONGEST_SPAN, len(tokens)), 0, -1):
+        for first in range(len(tokens) - length + 1):
+            run = tokens[first : first + length]
+            start, stop, norms = run[0].start, run[-1].end, tuple(token.norm for token in run)
+            runs.append(
+                _Words(
+                    first,
+                    first + length,
+                    start,
+                    stop,
+                    norms,
+                    # "Name the teams" does not ask for names.
+                    () if norms == ("name",) and first == 0 else _name_words(norms),
+                    _cell_key(question[start:stop], norms),
+                    frozenset(map(singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
+                    phrases.get(norms),
+                )
+            )
+    return tokens, runs
+
+
+def _name_words(norms: Sequence[str]) -> tuple[str, ...]:
+    is_grammar = len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}
+    if is_grammar or norms[0] in JOINING or norms[-1] in JOINING:
+        return ()
+    return tuple(sorted(name_word(norm) for norm in norms if norm not in JOINING))
+
+
+def _cell_key(text: str, norms: Sequence[str]) -> str:
+    if all(norm in GRAMMAR_WORDS or norm in NUMBERS for norm in norms):
+        return ""
+    key = make_key(text)
+    return "" if len(norms) == 1 and len(key) < 2 else key
+
+
 class _Linker:
-    question: str
-    tokens: Sequence[QuestionToken]
-    table: KnownTable
-    phrases: Mapping[tuple[str, ...], Word]
+    def __init__(
+        self, question: str, words: tuple[Sequence[QuestionToken], Sequence[_Words]], table: KnownTable
+    ) -> None:
+        self.question = question
+        self.tokens, self.runs = words
+        self.table = table
 
     def link(self) -> _Linked:
         found: dict[int, QuestionSpan] = {}
         is_clear = True
         taken = [False] * len(self.tokens)
-        for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
-            for first in range(len(self.tokens) - length + 1):
-                end = first + length
-                if any(taken[first:end]) or self._cuts_a_name(first, end):
-                    continue
-                meanings = list(self._meanings(first, end))
-                is_clear = is_clear and len(meanings) <= 1
-                if meanings:
-                    found[first] = meanings[-1]
-                    taken[first:end] = [True] * length
+        for run in self.runs:
+            if any(taken[run.first : run.end]) or self._cuts_a_name(run):
+                continue
+            meanings = list(self._meanings(run))
+            is_clear = is_clear and len(meanings) <= 1
+            if meanings:
+                found[run.first] = meanings[-1]
+                taken[run.first : run.end] = [True] * (run.end - run.first)
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
-        rest = {at: self._span(Kind.OTHER, at, at + 1) for at in left}
+        rest = {at: QuestionSpan(Kind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
-    def _cuts_a_name(self, first: int, end: int) -> bool:
-        """Return whether the tokens are only a part of a name such as ``PING_BODY_LIMIT``."""
-        return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
+    def _cuts_a_name(self, run: _Words) -> bool:
+        """Return whether the words are only a part of a name such as ``PING_BODY_LIMIT``."""
+        return bool(self._joints) and (run.start in self._joints or run.stop in self._joints)
 
     @functools.cached_property
     def _joints(self) -> frozenset[int]:
+        if "_" not in self.question:
+            return frozenset()
         columns = {make_key(column.name) for column in self.table.columns}
         names = (name for name in _JOINED_NAME.finditer(self.question) if make_key(name.group()) not in columns)
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
-    def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
-        span = self.tokens[first:end]
-        norms = tuple(token.norm for token in span)
-        # "Name the teams" does not ask for names.
-        columns = frozenset() if norms == ("name",) and first == 0 else self._columns_named(norms)
+    def _meanings(self, run: _Words) -> Iterator[QuestionSpan]:
+        columns = self.table.names_of_columns.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
-            yield self._span(Kind.COLUMN, first, end, columns=columns)
-        if held := self._held(span):
-            yield self._span(Kind.VALUE, first, end, columns=held, key=self._key(span))
-        if columns or held:
+            yield QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns)
+        if cells := self._columns_of_cell(run.key):
+            yield QuestionSpan(Kind.VALUE, run.start, run.stop, columns=cells, key=run.key)
+        if columns or cells:
             return
-        if (word := self.phrases.get(norms)) is not None:
-            yield self._span(Kind.WORD, first, end, word=word)
-        elif self._is_caption(norms):
-            yield self._span(Kind.WORD, first, end, word=Word.ROWS)
-        elif len(span) <= _LONGEST_NUMBER and (number := self._number(first, end)) is not None:
+        length = run.end - run.first
+        if run.word is not None:
+            yield QuestionSpan(Kind.WORD, run.start, run.stop, word=run.word)
+        elif run.caption and run.caption <= self.table.caption_words:
+            yield QuestionSpan(Kind.WORD, run.start, run.stop, word=Word.ROWS)
+        elif length <= _LONGEST_NUMBER and (number := self._number(run)) is not None:
             yield number
-        elif len(span) <= _LONGEST_CONCEPT and (concept := self._concept(first, end)) is not None:
+        elif length <= _LONGEST_CONCEPT and (concept := self._concept(run)) is not None:
             yield concept
 
-    def _span(self, kind: Kind, first: int, end: int, **means: Any) -> QuestionSpan:
-        return QuestionSpan(kind, self.tokens[first].start, self.tokens[end - 1].end, **means)
+    def _columns_of_cell(self, key: str) -> frozenset[int]:
+        columns = self.table.columns_of_cells.get(key, frozenset()) if key else frozenset()
+        return columns - self.table.year_columns if columns and YEAR.fullmatch(key) else columns
 
-    def _columns_named(self, norms: Sequence[str]) -> frozenset[int]:
-        if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
-            return frozenset()
-        if norms[0] in JOINING or norms[-1] in JOINING:
-            return frozenset()
-        words = sorted(name_word(norm) for norm in norms if norm not in JOINING)
-        return self.table.names_of_columns.get(tuple(words), frozenset())
-
-    def _is_caption(self, norms: Sequence[str]) -> bool:
-        words = [singular(norm) for norm in norms]
-        return not all(word.isdigit() for word in words) and self.table.caption_words.issuperset(words)
-
-    def _key(self, span: Sequence[QuestionToken]) -> str:
-        return make_key(self.question[span[0].start : span[-1].end])
-
-    def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
-        if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
-            return frozenset()
-        key = self._key(span)
-        if len(span) == 1 and len(key) < 2:
-            return frozenset()
-        held = self.table.columns_of_cells.get(key, frozenset())
-        return held - self.table.year_columns if YEAR.fullmatch(key) else held
-
-    def _number(self, first: int, end: int) -> QuestionSpan | None:
-        span = self.tokens[first:end]
-        text = self.question[span[0].start : span[-1].end]
-        if len(span) == 3 and (day := read_date(text)) is not None:
+    def _number(self, run: _Words) -> QuestionSpan | None:
+        if len(run.norms) == 3 and (day := read_date(self.question[run.start : run.stop])) is not None:
             days = frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
-            return self._span(Kind.VALUE, first, end, columns=days, key=day)
-        norms = [_SYMBOLS.get(token.norm, token.norm) for token in span]
-        unit = ""
-        if len(norms) > 1 and norms[0] in _SYMBOLS.values():
-            unit = norms.pop(0)
-        elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
-            unit = norms.pop()
-        scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
-        if len(norms) != 1:
+            return QuestionSpan(Kind.VALUE, run.start, run.stop, columns=days, key=day)
+        if (found := _read_number(run.norms)) is None:
             return None
-        if (scaled := _SCALED.fullmatch(norms[0])) is not None:
-            norms, scale = [scaled[1]], 1e3
-        value = NUMBERS.get(norms[0])
-        if value is None:
-            # People do not type three decimals: 200.000 inwoners.
-            digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
-            value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
-        if value is None:
-            return None
-        kind = Kind.YEAR if len(span) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER
-        return self._span(kind, first, end, number=value * scale, unit=unit)
+        kind, number, unit = found
+        return QuestionSpan(kind, run.start, run.stop, number=number, unit=unit)
 
-    def _concept(self, first: int, end: int) -> QuestionSpan | None:
-        said = " ".join(token.norm for token in self.tokens[first:end])
+    def _concept(self, run: _Words) -> QuestionSpan | None:
+        phrase = " ".join(run.norms)
         for concept in CONCEPTS:
-            if said not in concept.phrases:
+            if phrase not in concept.phrases:
                 continue
             columns = frozenset(
                 at
                 for at in range(len(self.table.columns))
                 if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
             )
-            return self._span(Kind.COLUMN, first, end, columns=columns, word=concept.phrases[said]) if columns else None
+            if not columns:
+                return None
+            return QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns, word=concept.phrases[phrase])
         return None
