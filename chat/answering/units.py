@@ -98,7 +98,7 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _units_of(source)]
 
 
-# Each answer asks for the units of its sources several times.
+# Each answer asks for the sections and units of its sources several times.
 @functools.lru_cache(maxsize=128)
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -122,6 +122,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     return tuple(units)
 
 
+@functools.lru_cache(maxsize=128)
 def find_sections(source: ContextSource) -> tuple[SourceSection, ...]:
     found = []
     for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):

@@ -27,6 +27,8 @@ _NOTE = re.compile(
     r"(?:[ \t]++(?:\"(?P<title>[^\"\n]{0,200}+)\"|'(?P<other>[^'\n]{0,200}+)'))?[ \t]*+"
 )
 _FENCES = ("```", "~~~")
+# Each pattern of `strip_markup` contains one of these characters.
+_OPENINGS = frozenset("<[{")
 
 
 def opens_note(line: str) -> bool:
@@ -39,6 +41,8 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 
     Local links (all, if ``all_links``) are replaced by their words.
     """
+    if _OPENINGS.isdisjoint(text):
+        return text
     for pattern in (_COMMENT, _IMAGE, _EMPTY_LINK, _TAG):
         text = pattern.sub("", text)
     text = (_LINK if all_links else _LINK_BESIDE).sub(r"\1", text)

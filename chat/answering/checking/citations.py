@@ -44,6 +44,8 @@ class Code:
 
 def find_code(text: str) -> list[Code]:
     """Return the code of a text; unclosed backticks in a paragraph or row are text."""
+    if "`" not in text and "~~~" not in text:
+        return []
     return [
         Code(
             match.start("fence" if match["fence"] else "ticks"),
