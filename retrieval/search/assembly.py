@@ -1,7 +1,8 @@
 """Build the context of an answer from the hits of a search.
 
-Each hit gets, within the budget, the passages that complete its blocks (the best hits also their short sections), then
-its neighbours. Blocks are ordered by their best hit, but stay with their document.
+A hit may contain only a part of a block, for example of a table. While the token budget allows, the passages with the
+other parts are added, then the passages before and after each hit. For the best hits, short sections are completed too.
+The resulting blocks are ordered by document, and the document with the best hit comes first.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document, passage number, and the text range around that passage that should be complete.
+# Document id, ordinal of a passage, and start and end of the text around the passage that should be loaded.
 Stretch = tuple[int, int, int, int]
-# Loads passages within a distance of the stretches' passages, and passages that overlap their ranges.
+# Loads the passages whose ordinal is at most a distance from the passage of a stretch, or whose text overlaps its
+# range.
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
 FARTHEST_PLACES = 20
@@ -44,7 +46,7 @@ class _Surroundings:
         return self._known.get(place)
 
     def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the neighbours that contain the rest of ``start`` to ``end``; none if they are too far away."""
+        """Return the other passages that cover ``start`` to ``end``; none if more than FARTHEST_PLACES are needed."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -91,7 +93,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# This many of the best hits get their whole section, if it is short.
+# The number of hits, best first, whose short sections are completed.
 _WHOLE_SECTIONS = 3
 
 
@@ -103,9 +105,11 @@ def assemble(
     expand: int = 1,
     blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """Return at most ``blocks`` blocks within ``budget_tokens``; empty for no hits.
+    """Return the context for these hits; no blocks for no hits.
 
-    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget or ``blocks`` out of range.
+    It has at most ``blocks`` blocks and ``budget_tokens`` tokens. Only the best hit may exceed the budget. ``expand``
+    is the number of passages to add before and after each hit. Raises: ValueError for a budget or ``blocks`` out of
+    range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -123,7 +127,7 @@ def assemble(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # The best hits get at most half of the budget.
+            # Completing the best hits must leave half of the budget for the other hits.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -151,17 +155,17 @@ def assemble(
 
 
 def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Return blocks of unranked passages (score 0) in reading order, joined where they are adjacent."""
+    """Return blocks of unranked passages in reading order; adjacent passages form one block. Scores are 0."""
     runs = _group_runs(passages)
     return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
-# About one screen of the text after a hit stays with it.
+# A result page shows a hit with about one screen of the text after it.
 FOLLOWING_CHARACTERS = 900
 
 
 def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return each hit of the context as a block for users, best first; equal contents give one block."""
+    """Return one block for each hit of the context, best first. Hits with equal content share one block."""
     run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:
@@ -222,7 +226,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Complete the neighbours' blocks: the end of a table is useless without its header."""
+        """Add the passages that complete the neighbours' blocks, because the end of a table needs its header."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
@@ -265,7 +269,7 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
     for passage in run[1:]:
         if passage.end <= end:
             continue
-        # Only white space lies between passages without overlap: some passage contains every other character.
+        # Every character except white space is in some passage, so a gap between two passages is only line breaks.
         gap = "\n" * max(0, passage.start - end)
         fresh = passage.content[max(0, end - passage.start) :]
         content += gap + fresh

@@ -11,7 +11,7 @@ LONGEST_METADATA = 20_000
 
 
 def validated_metadata(value: object) -> dict[str, object]:
-    """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+    """Return ``value`` if it is a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be names and values in braces, such as {"department": "sales"}.'))
     for leaf in _iterate_leaves(value):
@@ -38,7 +38,7 @@ def parse_metadata(text: str) -> object:
 
 
 def _iterate_leaves(value: object) -> Iterator[object]:
-    """Yield keys and values without recursion, because the sender chooses the depth."""
+    """Yield all keys and values, without recursion because senders can nest metadata deeply."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

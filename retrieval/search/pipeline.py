@@ -1,6 +1,7 @@
-"""Search, from question to ranked passages: classify, plan, ask both retrievers at once, fuse, rerank, explain.
+"""Search from question to ranked passages: classify, plan, run both retrievers, fuse, rerank, explain.
 
-If a retriever fails or is late, the other one answers; if the reranker does, the fused order is kept.
+If one retriever fails or is late, the results of the other one are used. If the reranker fails or is late, the order of
+the fusion is used.
 """
 
 from __future__ import annotations
@@ -69,17 +70,17 @@ logger = logging.getLogger(__name__)
 begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# Boosts of passages in a named collection, and in the collection and the document that the previous answer cites, in
-# standard deviations of the fused scores.
+# Boosts, in standard deviations of the fused scores. NAMED_COLLECTION: the question names the passage's collection.
+# SAME_COLLECTION and SAME_DOCUMENT: the previous answer cites the passage's collection or document.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost of passages with a code of the question (a part number, an error), in standard deviations.
+# Boost, in standard deviations, of a passage that contains a code from the question, such as a part number.
 NAMED_CODE = 4.0
-# Boost of passages to which a curator gave the question: more than any ranking can make up for.
+# Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """Milliseconds of each stage, in the order in which they ended."""
+    """A clock that records the milliseconds of each stage of a search, in the order in which the stages end."""
 
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
@@ -96,7 +97,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A text that is searched for a question, with its weight and the retrievers' results."""
+    """One search of a question: its text, its weight in the sum of all searches, and the retrievers' results."""
 
     query: str
     weight: float
@@ -106,10 +107,11 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question as it is searched.
+    """A question in the forms in which it is searched.
 
-    ``text`` is corrected or completed. ``joined`` adds the previous questions; it is empty if the question is searched
-    alone. ``reformulation`` is None for a search as published.
+    ``asked`` is the question as typed. ``text`` is the corrected and completed question. ``joined`` is ``text`` after
+    the previous questions of the conversation, or empty if the question is searched without them. ``reformulation`` is
+    None if the caller of `search` chose a published method.
     """
 
     asked: str
@@ -132,9 +134,9 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The results of both retrievers.
+    """The results of both retrievers for one question.
 
-    ``lists`` are the candidates of each search, fused, best first. Passages with ``tried`` questions are among them.
+    ``lists`` has the fused candidates of each search, best first. They include the passages of ``tried``.
     """
 
     question: _Question
@@ -150,7 +152,10 @@ class _Found:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The matched terms by chunk id; the question's own terms take precedence."""
+        """The matched terms by chunk id.
+
+        If several searches matched a chunk, the terms of the first search are used.
+        """
         return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
 
 
@@ -167,17 +172,18 @@ def search(
     history: Sequence[Turn] = (),
     tried: TriedQuestions | None = None,
 ) -> SearchResult:
-    """Return the passages that answer ``question`` best, among those that pass ``filters``, with the explanation.
+    """Return the passages that answer ``question`` best, with an explanation of their order.
 
-    The profile decides whether misspellings are corrected and whether ``history``, earlier turns, oldest first, is
-    used: a language model completes the question; without a model, it is searched both alone and joined with the
-    questions before it. A named ``method`` is searched as published. ``profile`` and ``reranker`` replace the published
-    ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every passage contains the quoted phrases and none
-    of the words after a minus (see ``syntax``). ``tried`` questions count in this search as if they were stored. The
-    result is empty if no passage matches.
+    Only passages that pass ``filters`` are searched. The profile decides whether misspellings are corrected and whether
+    ``history`` (the earlier turns of the conversation, oldest first) is used. With ``history``, a language model
+    completes the question. Without a model, two searches run: one for the question alone, one for the question joined
+    with the earlier questions. A given ``method`` is searched as its authors published it, without these additions.
+    ``profile`` and ``reranker`` replace the published ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+    Every passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried`` maps
+    chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
 
-    Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number; SearchUnavailable if no
-    retriever answered.
+    Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
+    SearchUnavailable if both retrievers fail.
     """
     watch = Stopwatch()
     used = active_profile() if profile is None else profile
@@ -224,14 +230,14 @@ def _understand(
                 reason = _("the code of an earlier question")
                 reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
         text = reformulation.query
-    # The vectors are computed while the words are looked up. A corrected spelling is encoded again.
+    # Vectors are computed in the background while the database looks up words. A corrected question is encoded again.
     if tuned.method is not SearchMethod.LEXICAL:
         for searched in filter(None, (parse(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
-        # Later stages read the words themselves, and report a failure.
+        # The keyword retriever looks the words up again, and reports a failure if there is one.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
         return _Question(asked, text, "", (), None, classify(text))
@@ -256,14 +262,14 @@ def _understand(
 def _retrieve(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Ask both retrievers for the question, alone and joined, and fuse their results.
+    """Run both retrievers for the question, alone and joined with previous questions, and fuse their results.
 
-    A follow-up on a new subject is searched alone. Raises: SearchUnavailable.
+    If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.lap("legs")
     if tried:
-        # Stored questions would be found by their words, in documents that pass the filters.
+        # Stored questions only help passages that pass the filters. Tried questions must do the same.
         passing = restrict(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
@@ -277,7 +283,7 @@ def _retrieve(
 
 
 def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
-    """Return all candidates, best first, with the reason why one is dropped."""
+    """Return all candidates, best first. A candidate that is not shown has the reason in ``dropped``."""
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
@@ -360,9 +366,9 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
 def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
-    """Return the searches that at least one retriever answered, with their weights.
+    """Return the searches that at least one retriever answered, with weights that sum to 1.
 
-    Raises: SearchUnavailable for none.
+    Raises: SearchUnavailable if no retriever answered any search.
     """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = choose_search_weights(texts[0])
@@ -417,7 +423,7 @@ def _rank_candidates(
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Boosts of a setting come before the metadata are read.
+        # Only these boosts need the metadata of documents, which cost a query.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
@@ -460,7 +466,10 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _cut(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return the candidates: the first ``top_k`` above the threshold are ranked, the others dropped."""
+    """Return all candidates.
+
+    The first ``top_k`` above the threshold get a rank, all others the reason in ``dropped``.
+    """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

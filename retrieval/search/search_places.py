@@ -10,7 +10,7 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each takes two of the retrievers' threads, and answers need the others.
+# Each search uses two of the retrievers' 16 threads; the other threads are for answers.
 SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 
 
@@ -19,8 +19,8 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 @contextmanager
 def place_to_search() -> Iterator[None]:
-    """Wait for a place to search, until a timeout. Raises: SearchBusy if none becomes free in time."""
-    # Running searches need the connections of waiting ones.
+    """Limit the number of searches at once. Raises: SearchBusy if none ends within SEARCH_WAIT_SECONDS."""
+    # Otherwise a waiting search would occupy a connection that a running search needs.
     database.release_connections()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()

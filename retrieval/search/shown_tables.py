@@ -1,4 +1,4 @@
-"""Show the table that a question means, without a computed answer."""
+"""Choose the table, rows and columns that a question is about, for display beside an answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The least total weight of a table's place among the hits and its named columns and cells.
+# A table is shown from this weight on. A table that contains the best hit weighs 2, the second 1, and so on; columns
+# and cells that the question names add to it.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -42,10 +43,7 @@ _UNNAMED = re.compile(r"column \d+")
 def show_table(
     question: str, candidates: Sequence[KnownTable], passages: Sequence[Passage], language: str = ""
 ) -> ShownTable | None:
-    """Return the table that the question is most likely about; None if no table is clearly meant.
-
-    ``passages`` are the hits, best first.
-    """
+    """Return the table that the question is most likely about; None if no table weighs LEAST_WEIGHT."""
     weighed = [
         (_weigh_place(known, passages) + weigh_names(question, known), -place, known)
         for place, known in enumerate(candidates)
@@ -90,7 +88,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
 
 
 def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """Return the chosen part of the table; None while the document is being read again."""
+    """Return the chosen part of the table; None if the document is being read again and its rows are missing."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()

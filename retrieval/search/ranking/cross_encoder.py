@@ -1,4 +1,4 @@
-"""A cross encoder on ONNX Runtime, which reads question and passage as one sequence.
+"""Rerank by a cross encoder on ONNX Runtime. The model reads question and passage as one sequence.
 
 Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# The limit of a pair; the longer text is cut first.
+# The most tokens of a question and a passage together. The longer text is cut first.
 MAX_TOKENS = 512
-# Seconds before a failed model is loaded again.
+# After a failure, seconds until loading the model is tried again.
 RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
     """A cross encoder, safe for threads and forks.
 
-    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output through its activation,
-    by default a sigmoid. Each pair has its own run, so that no score depends on other pairs. Raises:
-    ImproperlyConfigured for an unusable argument or folder.
+    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output after its activation
+    function, by default a sigmoid. Each passage is scored in a run of its own, so that other passages do not change its
+    score. Raises: ImproperlyConfigured for an unusable argument or folder.
     """
 
     def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
@@ -57,7 +57,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
+        """Load the model before the first question needs it. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
@@ -69,7 +69,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """Return the model's scores in the given order. Raises: RerankFailed, also if time runs out."""
+        """Return the model's scores in the order of ``texts``. Raises: RerankFailed, also after ``timeout_seconds``."""
         deadline = time.monotonic() + timeout_seconds
         runtime = self._opened(deadline)
 
@@ -90,7 +90,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # Another thread waits for the load only as long as its question may.
+        # If another thread is loading the model, this thread waits until its own deadline at most.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
@@ -133,14 +133,14 @@ class _PairRuntime:
         logit = float(logits.item())
         if not math.isfinite(logit):
             raise RerankFailed("The cross encoder gave a score that is not finite.")
-        # The sigmoid as a hyperbolic tangent overflows at neither end.
+        # This form of the sigmoid overflows for no logit.
         return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
 def _read(folder: Path) -> tuple[Path, int, bool]:
-    """Return the ONNX file, the maximum of tokens, and whether the activation is a sigmoid.
+    """Return the model's ONNX file, its token limit, and whether its activation function is a sigmoid.
 
-    sentence-transformers chooses the activation in the same way. Raises: ImproperlyConfigured.
+    The activation is chosen as in sentence-transformers. Raises: ImproperlyConfigured.
     """
     try:
         export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)
@@ -161,7 +161,10 @@ def _read(folder: Path) -> tuple[Path, int, bool]:
 
 
 def _load(folder: Path) -> _PairRuntime:
-    """Open the session and tokeniser. Raises: ImproperlyConfigured if the files are no cross encoder."""
+    """Open the model's session and tokeniser.
+
+    Raises: ImproperlyConfigured if ``folder`` has no usable cross encoder.
+    """
     export, tokens, is_sigmoid = _read(folder)
     try:
         tokenizer = load_tokenizer(folder)

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# A word includes its joins, so that codes, paths and versions stay whole.
+# Joining characters belong to a word, so that codes, paths and versions are matched whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
-    """Return how many passages have a matching word and all required ones.
+    """Return the number of passages that the keyword search would find.
 
-    Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
+    Raises: InvalidQuery; RetrieverFailed if the count takes longer than ``timeout_seconds``.
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
@@ -54,9 +54,9 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 
 
 def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """Return each passage's spans ``[start, end)`` of words whose lexeme is in ``terms``.
+    """Return, by chunk id, the offsets ``[start, end)`` of the words in ``texts`` whose lexeme is in ``terms``.
 
-    Deleted passages have no spans.
+    Deleted chunks are missing.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -77,26 +77,31 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     }
 
 
-# A `sparsevec` in binary: width, number of terms, an unused word, places from 0, weights.
+# A `sparsevec` in binary has three 32-bit header words (dimensions, number of terms, unused), then the terms' indexes
+# from 0, then their weights.
 _HEADER_BYTES = 12
-# Passages read first; each further look reads WIDER_LOOK times as many.
+# The first query reads about FIRST_LOOK passages. Each further query reads WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# The planner ignores that search vectors are stored out of line, and would read the whole table, ten times as slowly.
-# Plans are not cached, because the number of matching rows differs by a factor of a thousand.
+# PostgreSQL's planner does not consider that search vectors are stored out of line. It would scan the whole table,
+# which takes ten times as long. Plans are not cached, because the number of matching rows varies by a factor of a
+# thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The query's lexemes, highest weight first, with their weights in ``ids``, shape (passages,)."""
+    """Weights of a query's lexemes in stored chunks.
+
+    ``weights`` maps each lexeme, the highest idf first, to an array of shape (len(ids),). ``ids`` are the chunks' ids.
+    """
 
     ids: list[int]
     weights: dict[str, Vectors]
 
 
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
-    """Return the weights of the query's lexemes in the stored chunks."""
+    """Return the BM25 weights of the query's lexemes in the chunks that the query applies to."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
@@ -127,7 +132,7 @@ class Bm25Ranker(Ranker):
         self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """Return the best ``depth`` passages by BM25; empty without a lexeme of the question.
+        """Return the ``depth`` best passages by BM25; none if no passage has a word of the question.
 
         Raises: RetrieverFailed.
         """
@@ -138,7 +143,7 @@ class Bm25Ranker(Ranker):
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=expanded_terms(self._queries),
-            # A word that one of two languages contains is known.
+            # A word is unknown only if it is unknown in the configurations of all languages.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]
@@ -148,7 +153,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return BM25 scores as the database computes them; 0 without any lexeme."""
+        """Return BM25 scores, equal to the database's; 0 for a chunk without any lexeme of the question."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -160,7 +165,10 @@ class Bm25Ranker(Ranker):
         return scores
 
     def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return word shares weighted by idf: missing words count most, expansions by their weight."""
+        """Return each chunk's share of the question's words, weighted by idf, from 0 to 1.
+
+        A word that no passage contains has the highest idf. Its expansions count by their weight.
+        """
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
             total = query.unknown * query.unknown_weight
@@ -200,7 +208,10 @@ class Bm25Ranker(Ranker):
 
 
 def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Return ids and scores of the best passages."""
+    """Return ids and BM25 scores of the ``depth`` best passages, best first.
+
+    The rarest terms are searched first. The search widens until no passage outside can have a higher score.
+    """
     try:
         passing, passing_values = document_condition(filters)
     except EmptyResultSet:
@@ -215,7 +226,7 @@ def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[
             f"ORDER BY distance, id LIMIT {depth:d}",
             [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
         )
-        # Inner products are negative: the least is the best.
+        # The operator <#> returns the negative inner product, so the least distance is the best score.
         return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms

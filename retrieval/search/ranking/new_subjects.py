@@ -13,8 +13,9 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# The best passage of a new subject exceeds STRONG, and the best one of the joined search by MUCH_STRONGER; or all
-# passages that the joined search shows are below WEAK (docs/adr/0045-follow-ups-are-searched-twice.md).
+# Limits for strengths of passages. A new subject: the best passage without earlier questions has at least STRONG, and
+# MUCH_STRONGER more than the best passage with them; or every shown passage is below WEAK
+# (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
@@ -23,8 +24,9 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``joined`` is the ranking with earlier questions. A question whose own words no shown passage answers, even in part,
-    is independent if it is in a language whose pronouns are listed, and not too short.
+    ``alone`` is the ranking for the question alone, ``joined`` for the question joined with earlier ones. A question
+    that begins with a conjunction or contains a pronoun is never independent. If no shown passage answers the
+    question's own words, it is independent if its language is in LANGUAGES and it is not too short.
     """
     if begins_with_conjunction(question) or points_back(question):
         return False

@@ -1,4 +1,4 @@
-"""Run both retrievers of a search at once, each with a deadline; if one fails, the other answers."""
+"""Run both retrievers of a search in parallel, each with a deadline. A failed retriever does not stop the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL ends a statement at the deadline; other waits are abandoned.
+# PostgreSQL cancels a query at the deadline. A thread that waits for something else is abandoned this much later.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -41,7 +41,7 @@ threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResult:
-    """The ranking of a retriever, and the index data of its chunks; None if they could not be read."""
+    """The outcome of one retriever. ``stored`` is the index data of its chunks; None if reading them failed."""
 
     trace: RetrieverTrace
     ranking: Ranking | None = None
@@ -53,7 +53,7 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """Return both retrievers' results for each query; each retriever runs in a thread with its own connection."""
+    """Return the results of both retrievers for each query. Each runs in a thread with a connection of its own."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
@@ -61,7 +61,7 @@ def run_retrievers(
         for retriever in Retriever
         if plan.weights.of(retriever) > 0
     }
-    # The retrievers' threads need the connections of the pool.
+    # This thread's connection goes back to the pool, because the retrievers' threads need one each.
     release_connections()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
@@ -108,7 +108,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
 
 
 def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
-    """Return the index data of the retriever's chunks, read while the other retriever is busy; None on failure."""
+    """Return the index data of the ranked chunks, while the other retriever still runs; None if reading fails."""
     if not ranking.chunks:
         return {}
     try:
@@ -122,14 +122,15 @@ def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int
                 terms=plan.weights.of(Retriever.LEXICAL) > 0,
             )
     except (DatabaseError, RagsiteError):
-        return None  # `load_candidate_data` reads them again, and reports a failure.
+        return None  # `load_candidate_data` reads the data again, and reports a failure.
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateData:
     """Additional data on all candidates of one search, by chunk id.
 
-    ``scores`` are of candidates that a retriever did not list, ``matched_terms`` of listed ones.
+    ``scores`` has each retriever's scores of candidates that it did not list, and ``matched_terms`` the terms of
+    candidates that the keyword retriever listed.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -142,9 +143,9 @@ class CandidateData:
 def load_candidate_data(
     searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
 ) -> list[CandidateData]:
-    """Read the index data of the candidates and ``others``, once for all searches.
+    """Return the data on the candidates of each search and on ``others``. Each chunk is read once.
 
-    On failure the traces get an ``error``.
+    If the database fails, the data are empty, and the trace of each result in ``searches`` gets an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
@@ -172,13 +173,13 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
-    # Sums of single precision depend on the order.
+    # The order of addition changes single-precision sums.
     stored = {pk: known[pk] for pk in sorted(known)}
     return [_collect_known(results, stored) for results in searches]
 
 
 def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
-    """Return the data that the retrievers read, and the ids of their chunks, also of those deleted meanwhile."""
+    """Return the data that the retrievers read, and the ids that they asked for, including deleted chunks."""
     known: dict[int, StoredChunk] = {}
     read: set[int] = set()
     for result in answered:

@@ -1,4 +1,4 @@
-"""tsquery in PostgreSQL's own notation, whose lexemes are not analysed again."""
+"""Build tsqueries in PostgreSQL's notation from lexemes, which a cast to tsquery does not analyse again."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def all_of(notations: Iterable[str]) -> str:
 
 
 def within_one_field(phrase: str) -> str:
-    """Return ``phrase``, a tsquery of consecutive lexemes, limited to one field.
+    """Return a tsquery that finds the phrase only within one field, such as the title or the content.
 
-    A title's end and a heading's beginning are no phrase.
+    The end of the title and the beginning of a heading must not match as one phrase.
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase

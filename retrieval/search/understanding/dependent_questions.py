@@ -1,4 +1,4 @@
-"""Find the signs that a question needs the questions before it. PURE."""
+"""Find the signs that a question depends on the questions before it. PURE."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 
 from retrieval.text.language import identify_language
 
-# The words below are English and Dutch.
+# The languages of the words in this module.
 LANGUAGES = frozenset(["en", "nl"])
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
-# Shorter questions, and longer ones that begin with "and", need the questions before them.
+# A question with at most FEW_WORDS words depends on earlier questions; after a conjunction, FEW_WORDS_AFTER_AND.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
-# "het" only at the end, because elsewhere it is an article.
+# Dutch "het" is a pronoun only at the end of a question; elsewhere it is an article.
 _POINTING = frozenset(
     """
     it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
     """.split()  # noqa: SIM905
 )
 _POINTING_AT_THE_END = "het"
-# "daarop" and "ervan" mean "on it" and "of it"; "daarom" and "daarna" point at no thing.
+# Dutch adverbs that contain a pronoun: "daarop" means "on it". "daarom" (therefore) and "daarna" (then) do not.
 _POINTING_ADVERB = re.compile(
     r"\b(?:er|daar|hier)(?:aan|af|achter|bij|binnen|boven|door|in|langs|mee|naar|naast|omheen|onder|op|over|tegen|tussen|uit"
     r"|van|vanaf|voor)\b"
@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def points_back(question: str) -> bool:
-    """Return whether the question has a pronoun, or a Dutch adverb that stands for one."""
+    """Return whether the question has a pronoun, or a Dutch adverb such as "daarop" that contains a pronoun."""
     words = _WORD.findall(question.casefold())
     has_pronoun = bool(_POINTING.intersection(words)) or words[-1:] == [_POINTING_AT_THE_END]
     return has_pronoun or _POINTING_ADVERB.search(question.casefold()) is not None
@@ -38,7 +38,7 @@ def begins_with_conjunction(question: str) -> bool:
 
 
 def is_in_another_language(question: str, earlier: str) -> bool:
-    """Return whether a question that needs no other is in another language than the earlier one."""
+    """Return whether the question and ``earlier`` are in different languages; False if the question depends on it."""
     if points_back(question) or begins_with_conjunction(question) or has_few_words(question):
         return False
     languages = identify_language(question), identify_language(earlier)
@@ -46,6 +46,6 @@ def is_in_another_language(question: str, earlier: str) -> bool:
 
 
 def has_few_words(question: str) -> bool:
-    """Return whether the question is too short to be understood alone."""
+    """Return whether the question is too short to be understood without earlier questions."""
     most = FEW_WORDS_AFTER_AND if begins_with_conjunction(question) else FEW_WORDS
     return len(question.split()) <= most

@@ -1,6 +1,6 @@
-"""Reformulate follow-ups and long questions by a language model behind OpenAI's chat-completions protocol.
+"""Reformulate follow-ups and long questions by a language model with OpenAI's chat-completions protocol.
 
-If it fails, is late or writes an unusable query, the question stays unchanged.
+If the model fails, is late or writes an unusable query, the question is not changed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ModelReformulator:
 
 
 def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Fence the conversation by a random mark, which its authors cannot guess."""
+    """Return the prompt. A random mark that no author can guess surrounds the conversation."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)
@@ -78,7 +78,10 @@ def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, st
 
 
 def _read_query(answer: str, question: str) -> str:
-    """Return the model's query. Raises: ModelFailed if it is no query, or lacks words to keep."""
+    """Return the query in the model's ``answer``.
+
+    Raises: ModelFailed if there is no usable query, or if it lacks a code, name or quotation of the question.
+    """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")

@@ -1,4 +1,4 @@
-"""Put the code of an earlier question before a follow-up that only points at it: "MX-9920-W: What does it cost?"."""
+"""Add the code of an earlier question to a follow-up that has only a pronoun: "MX-9920-W: What does it cost?"."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from retrieval.search.understanding.named_things import find_codes
 from retrieval.text.terms import find_identifiers
 from retrieval.types import Turn
 
-# Follow-ups in a row that may lie between the code and the question.
+# How many questions back the code may be.
 MOST_BETWEEN = 4
-# "forEach", but not "GmbH" or "PDFs".
+# Names such as "forEach", but not "GmbH" or "PDFs".
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
-# Here "it" points at nothing.
+# In these phrases "it" refers to no thing.
 _EXPLETIVE = re.compile(
     r"\b(?:is|was|would|if) it (?:be )?(?:possible|allowed|necessary|true|ok|okay)\b|\btime is it\b", re.IGNORECASE
 )
 
 
 def name_subject(question: str, history: Sequence[Turn]) -> str:
-    """Return the question after the only code of the last question that names codes, if it points back and names none.
+    """Return the question with the code of an earlier question before it, if it depends on that question.
 
-    Other questions are returned unchanged, such as one after a question about two codes.
+    The code comes from the last question that names one. The question is unchanged if it names a code itself, has no
+    pronoun or conjunction, or if the earlier question names two codes.
     """
     if find_names(question) or not _is_dependent(question):
         return question
@@ -36,7 +37,7 @@ def name_subject(question: str, history: Sequence[Turn]) -> str:
 
 
 def drop_name(question: str) -> str:
-    """Return the question without the name that `name_subject` put before it."""
+    """Return the question without the code that `name_subject` added."""
     name, mark, rest = question.partition(": ")
     return rest if mark and find_names(name) == [name] else question
 

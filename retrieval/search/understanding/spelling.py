@@ -1,4 +1,4 @@
-"""Correct misspelt words and codes of a question by the documents' words. PURE."""
+"""Correct misspelt words and codes of a question, with the words that documents contain. PURE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rapidfuzz.distance import OSA
 from retrieval.search.understanding.syntax import parse
 
 _TOKEN = re.compile(
-    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # quoted text or code is one token
     r"|(?<!\S)--\w+(?:[-.=]\w+)*"
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
@@ -35,7 +35,7 @@ class Token:
 
     @property
     def is_protected(self) -> bool:
-        """Quoted text, code and excluded words are never replaced."""
+        """Whether the token is quoted text, code or an excluded word, which are never corrected."""
         return self.text[0] in '"“«`' or (self.text[0] == "-" and self.text[1:2] not in ("", "-"))
 
 
@@ -43,16 +43,17 @@ def tokens_of(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# A slip at the end may be another form of the word: "houses", "housed".
+# Shortest words with two letters exchanged, and with a missing or extra letter. The last _ENDING letters must be equal,
+# because another ending may be another form of the word: "houses", "housed".
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Return whether ``typed`` is certainly ``meant`` with one typing error; both in lower case.
+    """Return whether ``typed`` is certainly ``meant`` with one typing error. Both are in lower case.
 
-    Exchanged neighbours are certain; an extra or missing letter only if ``is_no_word`` (of the language); another
-    letter never: "grapes" is not "graves". Source: Damerau, "A Technique for Computer Detection and Correction of
-    Spelling Errors", CACM 1964.
+    Two exchanged neighbours are certain. A missing or extra letter is certain only if ``typed`` is no word of the
+    language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -65,14 +66,14 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Ordinary words that the documents lack get suggestions only from this length on ("pasta" is not "past"), as do words
-# two edits away.
+# Shorter ordinary words get no suggestion, although no document contains them ("pasta" is not "past"). Shorter words of
+# any kind get only suggestions with one edit.
 SHORTEST_ORDINARY = 7
-# The more frequent of two candidates wins if it occurs this many times as often.
+# If several corrections are possible, one is chosen only if it occurs this many times as often as the next.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# These words are no part of a code with blanks.
+# Words that cannot be a part of a code with blanks, such as "mx 9920 w".
 _SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was".split())  # noqa: SIM905
 
 
@@ -84,25 +85,28 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words of the searched collections. ``knows_words``: :meth:`is_ordinary` is reliable."""
+    """The words in the searched collections. :meth:`is_ordinary` is reliable only if ``knows_words``."""
 
     @property
     def knows_words(self) -> bool: ...
 
     def unknown_words(self, text: str) -> Sequence[str]:
-        """Return typed words that no document contains in any form, alone or as part of a word."""
+        """Return the words of ``text`` that no document contains in any form, also not as a part of a word."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether the word is common in a language, whatever the documents contain; False if unknown."""
+        """Return whether the word is common in its language, also if no document contains it; False if unknown."""
 
     def near(self, word: str) -> Sequence[NearWord]:
-        """Return the documents' words near the word, nearest first."""
+        """Return words in the documents that are similar to ``word``, nearest first."""
 
     def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the spellings in the documents of these codes (lower-case letters and digits), most frequent first."""
+        """Return each code's spellings in the documents, most frequent first.
+
+        Codes are lower-case letters and digits.
+        """
 
     def codes_near(self, code: str) -> Sequence[str]:
-        """Return the documents' codes near a missing code, nearest first."""
+        """Return codes in the documents that are similar to ``code``, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return questions that the typed one may mean; empty if all its words are in the vocabulary."""
+    """Return questions that the user may have meant, with similar words; empty if documents contain all words."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):
@@ -154,7 +158,10 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """Return the meant word; empty in doubt, and for names, because names are often similar."""
+    """Return the word that was certainly meant; empty if uncertain, or if the token looks like a name.
+
+    Names are not corrected, because different names are often similar.
+    """
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):
@@ -193,7 +200,10 @@ def _find_codes(question: str) -> list[Token]:
 
 
 def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
-    """Return the letters and digits of spans that may be a code: one word, or neighbours ("mx 9920 w")."""
+    """Return the spans that may be a code, with their letters and digits.
+
+    A span is one word, or up to four short neighbouring words such as "mx 9920 w".
+    """
     tokens = tokens_of(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):
