@@ -33,7 +33,7 @@ from retrieval.passage_address import passage_url
 from retrieval.rights.search_filters import build_filters, restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.text.questions import normalize
 from retrieval.types import Passage
 
@@ -112,7 +112,7 @@ def find_offers(
     if not question.strip():
         return offers, ""
     try:
-        with place_to_search():
+        with wait_for_search_slot():
             hits = search(question, build_filters(user, collection), top_k=NEAREST).hits
     except RagsiteError as error:
         return offers, str(error)

@@ -14,7 +14,7 @@ from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
 from retrieval.passage_address import passage_url
 from retrieval.search.passage_rows import load_passages
-from retrieval.search.ranking.lexical_ranker import matched_spans
+from retrieval.search.ranking.lexical_ranker import find_matched_spans
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
@@ -70,7 +70,7 @@ def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownP
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
-    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
+    spans = find_matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
     return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 

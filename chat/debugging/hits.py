@@ -17,7 +17,7 @@ from chat.pages.cards import place
 from chat.pages.plain_text import plain
 from chat.types import AnswerTrace
 from retrieval.passage_address import passage_url
-from retrieval.search.ranking.lexical_ranker import matched_spans
+from retrieval.search.ranking.lexical_ranker import find_matched_spans
 
 QUOTE_CHARACTERS = 220
 
@@ -54,7 +54,7 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
         pk: Truncator(plain(cited.get(source["marker"], cards.get(pk, (0, ""))[1]))).chars(QUOTE_CHARACTERS)
         for _rank, pk, source in hits
     }
-    spans = matched_spans(quotes, terms)
+    spans = find_matched_spans(quotes, terms)
     rows = []
     for rank, pk, source in hits:
         number, _quote = cards.get(pk, (0, ""))

@@ -16,7 +16,7 @@ from retrieval.documents.file_icons import icons_by_extension, list_file_kinds
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
-from retrieval.search.metadata_filters import validated_metadata
+from retrieval.search.metadata_filters import validate_metadata
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -81,7 +81,7 @@ class MetadataField(forms.JSONField):
 
     def clean(self, value: Any) -> dict[str, object] | None:
         metadata = super().clean(value)
-        return None if metadata is None else validated_metadata(metadata)
+        return None if metadata is None else validate_metadata(metadata)
 
 
 class UploadForm(forms.Form):
@@ -170,7 +170,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
 
     def clean_metadata(self) -> dict[str, object]:
         metadata = self.cleaned_data["metadata"]
-        return {} if metadata is None else validated_metadata(metadata)
+        return {} if metadata is None else validate_metadata(metadata)
 
     def clean_replacement(self) -> bytes | None:
         upload = self.cleaned_data["replacement"]

@@ -34,7 +34,7 @@ def profile_choices() -> list[tuple[str, Any]]:
     for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
         label = f"{version} · {version.note}" if version.note else str(version)
         versions.setdefault(version.profile.name, []).append((str(version.pk), label))
-    in_force = profiles.published_version() or BUILT_IN
+    in_force = profiles.find_published_version() or BUILT_IN
     return [
         (PUBLISHED, _t("In use: %s") % in_force),
         (BUILT_IN, _t("Built-in: the site's settings")),

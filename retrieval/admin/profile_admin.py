@@ -178,7 +178,7 @@ def _read_published() -> dict[str, object]:
     """Return the published profile, and whether the site's switch overrules it."""
     return {
         "in_force": profiles.active_profile(),
-        "published": profiles.published_version(),
+        "published": profiles.find_published_version(),
         "hybrid_enabled": settings.RETRIEVAL_HYBRID_ENABLED,
     }
 

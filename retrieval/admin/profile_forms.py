@@ -22,7 +22,7 @@ from retrieval.profile_settings import (
     ProfileSettings,
     from_json,
 )
-from retrieval.search.metadata_filters import validated_metadata
+from retrieval.search.metadata_filters import validate_metadata
 
 EXAMPLES = {
     "weights": '{"vector": 0.6, "lexical": 0.4}',
@@ -38,7 +38,7 @@ class StructureField(forms.JSONField):
 
     def clean(self, value: Any) -> Any:
         given = super().clean(value)
-        validated_metadata({"": given})
+        validate_metadata({"": given})
         return given
 
 

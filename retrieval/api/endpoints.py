@@ -43,7 +43,7 @@ from retrieval.rights.offered_filters import list_offered
 from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchMethod
@@ -95,7 +95,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     except InvalidQuery as error:
         raise ValidationError({"filters": [str(error)]}) from error
     try:
-        with place_to_search():
+        with wait_for_search_slot():
             result = search(
                 asked["query"],
                 filters,

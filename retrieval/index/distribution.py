@@ -1,8 +1,8 @@
 """Distribute PostgreSQL over several nodes with Citus.
 
-Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
-the coordinator: document frequencies are exact over all shards. No table is a reference table, because each write to
-one needs every node.
+Texts, passages and vectors are distributed by document, so that joins stay within a node. All other tables stay on the
+coordinator, so that document frequencies are exact over all shards. No table is a reference table, because each write
+to a reference table needs every node.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# The only foreign key within a shard.
+# The only foreign key that a distributed table can keep, because both rows are in the same shard.
 COLOCATED_KEY = "vector_of_its_passage"
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# A join with a coordinator's table fetches the needed rows from the shards, instead of sending all documents to every
-# node. SET LOCAL also applies on the nodes.
+# With this policy, a join with a coordinator's table fetches the needed rows from the shards. Otherwise Citus would
+# send all documents to every node. With the second setting, SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -35,7 +35,7 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster."""
+    """A server of the Citus cluster."""
 
     name: str
     holds_shards: bool
@@ -60,7 +60,7 @@ def list_distributed_tables() -> set[str]:
 
 
 def list_nodes() -> list[Node]:
-    """Return the cluster's nodes in order; empty without Citus."""
+    """Return the nodes of the cluster by id; empty without Citus."""
     if not has_citus():
         return []
     rows = _run_statement(
@@ -79,9 +79,9 @@ def shard_count() -> int:
 
 @cache
 def count_vector_indexes() -> int:
-    """Return the number of vector indexes: one, or one for each shard.
+    """Return the number of vector indexes: one for each shard, or one in all.
 
-    It is cached: no process runs while the database is being distributed.
+    The number is cached, because no process of the site runs while tables are being distributed.
     """
     return shard_count() if list_distributed_tables() else 1
 
@@ -94,7 +94,7 @@ _CLEAN = (
 
 
 def clean_pending_lists() -> None:
-    """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
+    """Write the pending entries of the GIN indexes on passages, texts and vectors. Raises: DatabaseError."""
     spread = list_distributed_tables()
     for table in DISTRIBUTED:
         if not spread:
@@ -106,7 +106,7 @@ def clean_pending_lists() -> None:
 
 
 def find_distribution_problem() -> str:
-    """Return a sentence why this PostgreSQL cannot distribute tables; empty if it can."""
+    """Return a sentence that says why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
@@ -123,10 +123,7 @@ def find_distribution_problem() -> str:
 
 
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute the tables, or continue an interrupted run.
-
-    Raises: DatabaseError.
-    """
+    """Distribute the tables over ``shards`` shards, or finish an interrupted distribution. Raises: DatabaseError."""
     count = (
         shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
     )
@@ -161,7 +158,7 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Copying rows into existing indexes would take ten times as long.
+        # Indexes are dropped first and created again later, because copying rows into them takes ten times as long.
         indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "
@@ -191,7 +188,7 @@ def _distribute(table: str, count: int) -> None:
 
 
 def _list_constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Return (table, name, columns, definition) of the constraints, with names quoted."""
+    """Return (table, name, columns, definition) of each constraint on or to ``table``, with quoted names."""
     return _run_statement(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "

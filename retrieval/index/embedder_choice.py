@@ -1,4 +1,4 @@
-"""The embedder of the site: from the settings, chosen in the admin, or a built-in one."""
+"""Choose the site's embedder: from the settings, from the choice in the admin, or a built-in one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 @contextmanager
 def searching_with(candidate: TextEmbedder) -> Iterator[None]:
-    """Embed and search with the candidate instead of the site's embedder, in this context only."""
+    """Use ``candidate`` instead of the site's embedder within this context, for a trial."""
     token = _tried.set(candidate)
     try:
         yield
@@ -47,9 +47,8 @@ def get_tried_embedder() -> TextEmbedder | None:
 def get_embedder() -> TextEmbedder:
     """Return the site's embedder.
 
-    The settings take precedence over the choice in the admin; otherwise a site keeps the embedder of its stored
-    vectors, and a new site uses :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database
-    does not answer.
+    The settings decide first, then the choice in the admin, then the embedder of the stored vectors. A new site uses
+    :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
     return _tried.get() or _site_embedder()
 
@@ -67,9 +66,10 @@ def _site_embedder() -> TextEmbedder:
 
 
 def get_new_embedder() -> TextEmbedder:
-    """Return the embedder in the settings, or the one chosen in the admin, or the default of a new site.
+    """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 without its weights. Raises: as :func:`get_embedder`.
+    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
+    :func:`get_embedder`.
     """
     if settings.EMBEDDER:
         return get_embedder()
@@ -78,7 +78,7 @@ def get_new_embedder() -> TextEmbedder:
 
 
 def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
-    """Return the embedder of ``Embedder.options``: a built-in one, or a LocalEmbedder with these arguments.
+    """Return the embedder that ``Embedder.options`` describe: a built-in one, or a LocalEmbedder with these arguments.
 
     Raises: ImproperlyConfigured.
     """
@@ -100,7 +100,7 @@ forget_candidates = _chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Open and use the embedder that was chosen in the admin, unless the settings have one.
+    """Open the embedder that was chosen in the admin, and use it from now on. An embedder in the settings prevails.
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
@@ -111,7 +111,7 @@ def adopt_chosen() -> None:
 
 
 def describe_embedder_choice() -> str:
-    """Return a notice for administrators if the embedder is an implicit one other than multilingual-e5-small.
+    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 and nobody chose it; otherwise "".
 
     Raises: as :func:`get_embedder`.
     """
@@ -135,7 +135,7 @@ def _built_in(name: str) -> TextEmbedder:
 
 
 def _stored_embedder() -> tuple[str, dict[str, object]]:
-    """Return the name and options of the searched vectors' embedder; empty if there is none.
+    """Return the name and options of the active embedder; empty if no vectors are stored.
 
     Raises: EmbeddingFailed if the database does not answer.
     """

@@ -30,7 +30,8 @@ LONGEST_TEXT_KEPT = 300
 class CollectionState:
     """The state of a collection during a search.
 
-    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup.
+    ``names`` are slug and name. ``edition`` changes whenever the collection's statistics are written, also by a
+    restored backup.
     """
 
     pk: int
@@ -45,7 +46,7 @@ _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
 def collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the states by id, read once in a search."""
+    """Return the states of the collections, sorted by id. They are read once in a search."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -71,9 +72,9 @@ def count_passages_in(collections: Sequence[int]) -> int:
 
 
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the collections by text-search configuration, in alphabetical order.
+    """Return the collections' ids by text-search configuration, in alphabetical order.
 
-    A collection may be in several entries.
+    A collection with documents in several languages is in several entries.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -88,7 +89,7 @@ def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
 
 
 def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition, with parameters, for the collections' passages with the configuration."""
+    """Return an SQL condition, with parameters, for passages of the collections in this configuration."""
     mixed = mixed_among(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
@@ -104,7 +105,7 @@ def words_in(text: str) -> list[str]:
 
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
-    """Prefetch the questions' lexemes and document frequencies into the cache, one query each.
+    """Read the lexemes of the texts, and their document frequencies, into the cache. This takes two queries.
 
     Raises: DatabaseError.
     """
@@ -133,7 +134,7 @@ def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tu
 
 
 def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return (configuration, word, lexemes) of the words in order; stop words have no lexemes."""
+    """Return (configuration, word, lexemes) for each word in the order of the text. Stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, token, lexemes "
@@ -146,7 +147,7 @@ def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str
 
 
 def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
-    """Return each lexeme's number of passages; lexemes without a passage are left out."""
+    """Return the number of passages with each lexeme. Lexemes that no passage contains are left out."""
     wanted = set(lexemes)
     states = collection_states(collections)
     if not wanted or not states:
@@ -163,7 +164,7 @@ def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Other threads read these dictionaries, so they are replaced, never changed.
+        # Other threads may be reading these dictionaries, so they are replaced and not changed.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

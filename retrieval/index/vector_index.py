@@ -1,7 +1,7 @@
-"""The HNSW index of one embedder's vectors.
+"""Create and query the HNSW index of an embedder's vectors.
 
-The column has no fixed width, so that one table stores two embedders. A query must repeat the index's cast and its
-condition exactly.
+The column has no fixed width, so that one table can store the vectors of two embedders. PostgreSQL uses the index only
+if a query repeats its cast and its condition exactly.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Building takes twice as long as with the former values, and a third as many neighbours are missed.
+# Compared with pgvector's defaults of 16 and 64, building takes twice as long, and a third as many neighbours are
+# missed.
 M = 24
 EF_CONSTRUCTION = 128
-# An element of the graph has its neighbours' addresses and a head beside its vector.
+# Bytes of a node in the graph besides its vector: addresses of its neighbours, and a header.
 _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
@@ -30,13 +31,13 @@ def index_name(embedder: Embedder) -> str:
 
 
 def create_index(embedder: Embedder) -> None:
-    """Create the embedder's index if missing; minutes after the 100,000th vector."""
+    """Create the embedder's index if it is missing. With 100,000 vectors this takes minutes."""
     with connection.cursor() as cursor:
         cursor.execute(_definition(embedder))
 
 
 def build_index(embedder: Embedder) -> None:
-    """Create the index with the server's memory and processors, while others read and write.
+    """Create the index with much memory and parallel workers, while others can read and write.
 
     Must run outside transactions.
     """
@@ -55,7 +56,7 @@ def build_index(embedder: Embedder) -> None:
             try:
                 cursor.execute(_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
-                # Parallel workers need shared memory (/dev/shm), which a container may lack.
+                # Parallel workers need shared memory (/dev/shm), which may be too small in a container.
                 logger.warning("The index is built without parallel workers: %s", error)
                 cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
@@ -74,7 +75,10 @@ def _definition(embedder: Embedder, how: str = "") -> str:
 
 
 def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """Return settings for building: a graph that does not fit into memory is built four times as slowly."""
+    """Return PostgreSQL's settings for building an index of ``rows`` vectors.
+
+    A graph that does not fit into memory takes four times as long to build.
+    """
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64
@@ -92,12 +96,12 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def indexed_distance(embedder: Embedder) -> str:
-    """Return the cosine distance to a parameter as the index's SQL expression: 0 to 2."""
+    """Return an SQL expression for the cosine distance to a parameter, 0 to 2, in the form that uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def exact_distance() -> str:
-    """Return the cosine distance in a form without an index."""
+    """Return an SQL expression for the cosine distance to a parameter, in a form that compares every row."""
     return "(vector <=> %s::halfvec)"
 
 
@@ -105,8 +109,8 @@ def scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default would starve a filter that few rows of a large table pass.
+        # With the default, a search would stop before it finds enough of the rows that pass a selective filter.
         "hnsw.max_scan_tuples": "1000000",
-        # The number of passing rows varies by a factor of a thousand.
+        # The number of rows that pass a filter varies by a factor of a thousand, so a cached plan would often be wrong.
         "plan_cache_mode": "force_custom_plan",
     }

@@ -1,4 +1,4 @@
-"""Lists who may read a collection or a document, by the rules that ``reasons`` explains for one account."""
+"""List who may read a collection or a document. `reasons` explains the same rules for one account."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class ReaderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Readers with the rule that lets them read.
+    """A group of readers, with the rule that lets them read.
 
-    ``accounts`` is the condition of their accounts, also of accounts that are switched off. ``name`` is of a group or
-    an account. ``is_granted``: a grant names them.
+    ``accounts`` is a condition on accounts; it also matches accounts that are switched off. ``name`` is the name of a
+    group or an account. ``is_granted`` is true if a grant names the group or account.
     """
 
     kind: ReaderKind
@@ -47,13 +47,13 @@ class Readers:
 
 
 def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
-    """Return the active accounts among the readers."""
+    """Return the active accounts that belong to any of ``readers``."""
     anyone = reduce(or_, (each.accounts for each in readers), Q(pk__in=[]))
     return User.objects.filter(anyone, is_active=True)
 
 
 def list_collection_readers(collection: Collection) -> list[Readers]:
-    """Return who may ask the collection; several rules may name the same account."""
+    """Return the groups of readers that may ask questions to the collection. An account may be in several of them."""
     found: list[Readers] = []
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     if draft is not None:
@@ -68,7 +68,7 @@ def list_collection_readers(collection: Collection) -> list[Readers]:
 
 
 def list_document_readers(document: Document) -> list[Readers]:
-    """Return who may read the document; several rules may name the same account."""
+    """Return the groups of readers that may read the document. An account may be in several of them."""
     asking = list_collection_readers(document.collection)
     key = settings.DOCUMENT_GROUPS_KEY
     if key not in document.metadata:
@@ -102,7 +102,7 @@ def _join(*sentences: str) -> str:
 
 
 def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
-    # An empty condition would vanish beside others.
+    # An empty Q would be ignored in a disjunction, so "everybody" needs a condition.
     anybody = Q(pk__isnull=False)
     rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {
         Visibility.PUBLIC: (ReaderKind.SIGNED_IN, lambda: _("%s is open to everybody."), anybody),
@@ -135,7 +135,7 @@ def _list_granted(collection: Collection, *roles: str) -> Iterator[Readers]:
 
 
 def _list_curating(collection: Collection) -> Iterator[Readers]:
-    """Yield who sees restricted documents too, because they could remove the restriction."""
+    """Yield the curators, who may read restricted documents because they could remove the restriction anyway."""
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     base = collection if draft is None else draft.collection
     if base.visibility != Visibility.GRANTED:

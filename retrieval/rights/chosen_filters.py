@@ -1,4 +1,4 @@
-"""The filters that a reader chose, stored as the API's `filters` write them.
+"""Convert the filters that a reader chose between forms, links and the JSON of the API's `filters`.
 
 `{"languages": ["en"], "metadata_any": {"author": ["Jansen"]}, "dates": [{"field": "added", "from": "2026-01-01"}]}`
 """
@@ -24,7 +24,7 @@ from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, Offer
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
-# Names of form fields and of parameters in links: `filter.author`, `filter.added.from`.
+# Prefix of form fields and link parameters: `filter.author`, `filter.added.from`.
 PREFIX = "filter."
 MOST_CHOSEN = 50
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -32,7 +32,10 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One chosen value or range in words. ``token`` names it in :func:`remove`."""
+    """A chosen value or range, as a label that the reader can remove.
+
+    ``token`` identifies it for :func:`remove_chip`.
+    """
 
     field: str
     label: str
@@ -42,7 +45,10 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class FormFilter:
-    """A filter in a form. ``options`` are values with whether they are chosen."""
+    """A filter in a form.
+
+    Each of ``options`` is a value and whether it is chosen; ``first`` and ``last`` are a range.
+    """
 
     offered: OfferedFilter
     options: tuple[tuple[OfferedValue, bool], ...] = ()
@@ -59,7 +65,7 @@ class FormFilter:
 
 
 def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return validated restrictions of a search as JSON, without empty ones."""
+    """Return the restrictions of a search as JSON, without empty ones."""
     written = {**restrictions}
     for part, first, last in (("dates", "first", "last"), ("numbers", "least", "most")):
         written[part] = [
@@ -77,7 +83,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored filters as the restrictions that ``build_filters`` takes."""
+    """Return the keyword arguments of ``build_filters`` for these filters, which are in the form of the API."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
         restrictions["dates"] = tuple(
@@ -92,14 +98,14 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_in(data: QueryDict) -> bool:
-    """Return whether a form or a link says which filters are chosen."""
+    """Return whether the data of a form or link contain filters, even if none is chosen."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
 def read_form(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
-    """Return the filters chosen in a form or link, and a sentence on what cannot be read, or "".
+    """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
-    Fields that are not offered are ignored, and so is what cannot be read.
+    Fields that are not ``offered`` and invalid values are ignored.
     """
     chosen: dict[str, Any] = {}
     problem = ""
@@ -125,7 +131,7 @@ def _add_values(chosen: dict[str, Any], offered: OfferedFilter, texts: Sequence[
     if offered.part != "metadata_any":
         chosen[offered.part] = list(texts)
         return
-    # A form sends text; the metadata may have a number.
+    # A form sends "5" as text, but the metadata may contain the number 5, so both are searched.
     values = [value for text in texts for value in (text, *_read_scalar(text))]
     chosen.setdefault("metadata_any", {})[offered.field] = values
 
@@ -135,11 +141,11 @@ def _read_scalar(text: str) -> Iterator[object]:
         try:
             yield json.loads(text)
         except ValueError:
-            return  # such as 007
+            return  # a number with a leading zero is not JSON
 
 
 def _read_ends(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
-    """Return both ends of a range, None if open. Raises: ValueError."""
+    """Return the first and last value of a range; None for an open end. Raises: ValueError."""
     today = localdate()
     match data.get(f"{name}.quick"):
         case "year":
@@ -167,7 +173,7 @@ def _read_number(text: str) -> float | None:
 
 
 def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield part, field, and the list of values or the range."""
+    """Yield (member of the API's `filters`, field, list of values or range) for each chosen filter."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]
@@ -181,7 +187,7 @@ def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
-    """Return the chosen filters that the form can show."""
+    """Return the chosen filters that are also ``offered``."""
     known = {(each.part, each.field) for each in offered}
     kept: dict[str, Any] = {}
     for part, field, value in _iterate(chosen):
@@ -227,7 +233,7 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
 
 
 def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """Return the filters without the chip of this token."""
+    """Return the filters without the value or range of the chip with this token."""
     left: dict[str, Any] = {}
     for part, field, value in _iterate(chosen):
         if part in ("dates", "numbers"):
@@ -245,7 +251,7 @@ def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def to_query(chosen: Mapping[str, Any]) -> QueryDict:
-    """Return the filters as query parameters of an address."""
+    """Return the filters as parameters of a link."""
     query = QueryDict(mutable=True)
     for part, field, value in _iterate(chosen):
         if part in ("dates", "numbers"):
@@ -258,7 +264,7 @@ def to_query(chosen: Mapping[str, Any]) -> QueryDict:
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
-    """Return the filters with what is chosen; a chosen value that is not offered comes first."""
+    """Return the offered filters with the chosen values marked. A chosen value that is not offered is listed first."""
     held = {(part, field): value for part, field, value in _iterate(chosen)}
     shown = []
     for each in offered:

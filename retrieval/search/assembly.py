@@ -27,7 +27,7 @@ LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
 
 
-def place_of(passage: Passage) -> Place:
+def get_place(passage: Passage) -> Place:
     return passage.document_id, passage.ordinal
 
 
@@ -37,9 +37,9 @@ class _Surroundings:
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        self._known.update((place_of(passage), passage) for passage in hits)
+        self._known.update((get_place(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
-        if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
+        if stretches := [(*get_place(passage), start, end) for passage, start, end in wanted]:
             self._known.update(self._load_neighbours(stretches, expand))
 
     def at(self, place: Place) -> Passage | None:
@@ -154,29 +154,29 @@ def assemble(
     )
 
 
-def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
+def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
     """Return blocks of unranked passages in reading order; adjacent passages form one block. Scores are 0."""
     runs = _group_runs(passages)
-    return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
+    return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
 
 
 # A result page shows a hit with about one screen of the text after it.
 FOLLOWING_CHARACTERS = 900
 
 
-def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
+def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
     """Return one block for each hit of the context, best first. Hits with equal content share one block."""
-    run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
+    run_of = {get_place(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:
         passage = hit.passage
-        run = run_of.get(place_of(passage))
+        run = run_of.get(get_place(passage))
         if run is not None and passage.content_hash not in found:
             needs = _find_needs(passage, whole_sections=True)
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
-            found[passage.content_hash] = _build_block(around, {place_of(passage): hit.score})
+            found[passage.content_hash] = _build_block(around, {get_place(passage): hit.score})
     return tuple(found.values())
 
 
@@ -199,7 +199,7 @@ class _Chosen:
         self._tokens = 0
 
     def add_hit(self, hit: Hit) -> None:
-        place = place_of(hit.passage)
+        place = get_place(hit.passage)
         if len(self.score_of) < self._blocks and (
             not self.passages or place in self.passages or self._add([hit.passage], self._budget_tokens)
         ):
@@ -210,11 +210,11 @@ class _Chosen:
 
     def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
         for passage, start, end in needs:
-            if place_of(passage) in self.score_of:
+            if get_place(passage) in self.score_of:
                 self._add(surroundings.around(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
-        document, ordinal = place_of(passage)
+        document, ordinal = get_place(passage)
         if (document, ordinal) not in self.score_of:
             return
         sides = {-1: True, 1: True}
@@ -235,7 +235,7 @@ class _Chosen:
                 self._add(surroundings.around(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
-        new = {place_of(passage): passage for passage in passages if place_of(passage) not in self.passages}
+        new = {get_place(passage): passage for passage in passages if get_place(passage) not in self.passages}
         tokens = sum(passage.token_count for passage in new.values())
         if self._tokens + tokens > budget_tokens:
             return False
@@ -275,15 +275,15 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
         content += gap + fresh
         tokens += passage.token_count * len(fresh) / max(1, len(passage.content))
         end = passage.end
-    hits = [passage for passage in run if place_of(passage) in score_of]
-    best = max(hits, key=lambda passage: (score_of[place_of(passage)], -passage.ordinal))
+    hits = [passage for passage in run if get_place(passage) in score_of]
+    best = max(hits, key=lambda passage: (score_of[get_place(passage)], -passage.ordinal))
     return ContextBlock(
         best=best,
         passages=tuple(run),
         content=content,
         start=start,
         end=end,
-        score=score_of[place_of(best)],
+        score=score_of[get_place(best)],
         tokens=round(tokens),
         blocks=_merge_blocks(passage.blocks for passage in run),
     )

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 LONGEST_METADATA = 20_000
 
 
-def validated_metadata(value: object) -> dict[str, object]:
+def validate_metadata(value: object) -> dict[str, object]:
     """Return ``value`` if it is a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be names and values in braces, such as {"department": "sales"}.'))

@@ -16,7 +16,7 @@ from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk
-from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
+from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 from retrieval.types import Passage, StoredChunk
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 LONGEST_CHARACTERS = 4000
 
 
-def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
+def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     """Return title, headings and content of each chunk as one text, in the given order. Deleted chunks are missing."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
@@ -39,7 +39,7 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
 
 
-def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
+def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     """Return the chunks that have a heading or list item with this number: ``3.2``, but not ``3.2.1``.
 
     ``noun`` is the word before the number, such as "section". A number without levels, such as ``2``, matches a list
@@ -60,7 +60,7 @@ def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
 NO_VECTOR = np.empty(0, np.float32)
 
 
-def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
+def load_stored_chunks(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
     """Return the chunks' index data by id. Deleted chunks are missing.
 
     Vectors are those of the embedder; a chunk without one has an empty vector. Without ``terms``, BM25 weights are
@@ -135,7 +135,7 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
-def find_given(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
+def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks for which a curator entered this question, or a very similar one.
 
     ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. Without an embedder
@@ -171,7 +171,7 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
         'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
         [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {place_of(passage): passage for passage in map(_build_passage, rows)}
+    return {get_place(passage): passage for passage in map(_build_passage, rows)}
 
 
 def _build_passage(row: Sequence[Any]) -> Passage:

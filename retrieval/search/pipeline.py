@@ -32,9 +32,9 @@ from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import restrict
-from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
+from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
-from retrieval.search.ranking.fusion import add_searches, boost, fuse
+from retrieval.search.ranking.fusion import merge_searches, boost, fuse
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, put_own_language_first
@@ -202,7 +202,7 @@ def search(
     watch.lap("classify")
     found = _retrieve(understood, filters, plan, watch, tried or {})
     candidates, rerank_trace = _rank(found, plan, watch)
-    return _explain(used.name, found, plan, candidates, rerank_trace, filters, watch)
+    return _build_result(used.name, found, plan, candidates, rerank_trace, filters, watch)
 
 
 def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, reranker: str | None) -> ProfileSettings:
@@ -288,21 +288,21 @@ def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Cand
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
         ids = {chunk.chunk_id for each in found.searches for ranking in each.rankings for chunk in ranking.chunks}
-        for pk in find_numbered(sorted(ids), *question.section):
+        for pk in find_numbered_chunks(sorted(ids), *question.section):
             named_codes[pk] = named_codes.get(pk, frozenset()) | {question.section[1]}
     places: list[MetadataBoost] = []
     given: AbstractSet[int] = frozenset()
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
-        places = _place_boosts(question.named_collections, before)
-        given = find_given(question.text, {**found.known[0].given_questions, **found.tried})
+        places = _build_location_boosts(question.named_collections, before)
+        given = find_chunks_with_question(question.text, {**found.known[0].given_questions, **found.tried})
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
-    return _cut(ordered, plan, found.known, terms), rerank_trace
+    return _rank_or_drop(ordered, plan, found.known, terms), rerank_trace
 
 
-def _explain(
+def _build_result(
     profile: str,
     found: _Found,
     plan: SearchPlan,
@@ -355,7 +355,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
 
-def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
+def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
     boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
     if before is not None:
         boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
@@ -389,12 +389,12 @@ def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[i
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
         return [
-            fuse(plan, each.rankings, each.known.scores, ids, _largest_share(each.known.word_shares, ids))
+            fuse(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
             for each in searches
         ]
 
 
-def _largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
+def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
     return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
 
 
@@ -420,7 +420,7 @@ def _rank_candidates(
     with span("search.fusion"):
         fused = lists[0]
         if len(lists) > 1:
-            fused = add_searches(
+            fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
         # Only these boosts need the metadata of documents, which cost a query.
@@ -463,7 +463,7 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
     return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
 
 
-def _cut(
+def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
     """Return all candidates.

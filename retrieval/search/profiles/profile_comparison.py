@@ -15,7 +15,7 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.search.trace import SearchTrace
 from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters
 
@@ -107,7 +107,7 @@ def compare(
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
     try:
-        with place_to_search():
+        with wait_for_search_slot():
             result = search(question, filters, profile=profile, top_k=top_k)
     except RagsiteError as error:
         return ProfileResult(profile, error=str(error))

@@ -128,7 +128,7 @@ def _read(stored: str) -> ProfileSettings:
     return from_json(json.loads(stored))
 
 
-def published_version() -> SearchProfileVersion | None:
+def find_published_version() -> SearchProfileVersion | None:
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
@@ -187,7 +187,7 @@ def publish(
     version.read()
     by = published_by.pk if published_by else None
     with transaction.atomic():
-        _take_turns()
+        _lock_publications()
         objections = objections_to(version)
         if objections and not override.strip():
             raise PublicationRefused(objections)
@@ -209,14 +209,14 @@ def publish(
 
 def withdraw() -> SearchProfileVersion | None:
     with transaction.atomic():
-        _take_turns()
-        version = published_version()
+        _lock_publications()
+        version = find_published_version()
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
         if version is not None:
             record_event("profile_version.withdrawn", version)
     return version
 
 
-def _take_turns() -> None:
+def _lock_publications() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PUBLISHING_LOCK])

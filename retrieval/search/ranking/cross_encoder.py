@@ -22,7 +22,7 @@ from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
 from retrieval.index.embedders.session import OpenedInProcess, feed_of, open_session, text_inputs, well_formed
 from retrieval.protocols import Reranker
-from retrieval.search.passage_rows import load_texts
+from retrieval.search.passage_rows import load_chunk_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -60,18 +60,18 @@ class CrossEncoder(OpenedInProcess, Reranker):
         """Load the model before the first question needs it. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
-        self._opened(math.inf)
+        self._get_runtime(math.inf)
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
-        texts = load_texts(chunk_ids)
+        texts = load_chunk_texts(chunk_ids)
         scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
         """Return the model's scores in the order of ``texts``. Raises: RerankFailed, also after ``timeout_seconds``."""
         deadline = time.monotonic() + timeout_seconds
-        runtime = self._opened(deadline)
+        runtime = self._get_runtime(deadline)
 
         def judge(text: str) -> float | None:
             return runtime.score(query, text) if time.monotonic() < deadline else None
@@ -86,7 +86,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
             )
         return scores
 
-    def _opened(self, deadline: float) -> _PairRuntime:
+    def _get_runtime(self, deadline: float) -> _PairRuntime:
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened

@@ -165,7 +165,7 @@ def fuse(
     return _order(fused)
 
 
-def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
+def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
     """Merge the searches for one question into one list, best first. A search is query, weight and candidates.
 
     All searches contain the same chunks. A score is the weighted sum of the searches' scores. Ties are broken by chunk

@@ -15,7 +15,7 @@ from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders.session import well_formed
 from retrieval.protocols import Reranker
-from retrieval.search.passage_rows import load_texts
+from retrieval.search.passage_rows import load_chunk_texts
 
 PAUSE_SECONDS = 0.1
 # The scores of 100 passages take less than a tenth of this.
@@ -65,7 +65,7 @@ class HttpReranker(Reranker):
         deadline = time.monotonic() + timeout_seconds
         try:
             with self._breaker.call(RerankFailed):
-                texts = load_texts(chunk_ids)
+                texts = load_chunk_texts(chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         except Open as error:
             raise RerankFailed(str(error)) from None

@@ -14,9 +14,9 @@ from retrieval.index.term_statistics import (
     mixed_among,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import all_of, any_of, quote, within_one_field
+from retrieval.search.ranking.tsquery import all_of, any_of, quote, limit_to_one_field
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
-from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, find_unknown_terms
 from retrieval.text.terms import (
     DIMENSIONS,
     expand_identifiers,
@@ -31,14 +31,14 @@ from retrieval.types import ANYBODY, Reader, StoredChunk
 # and ``MX 9920 W``.
 
 
-def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
     """Return an SQL condition, beginning with AND, for required phrases and excluded words, and its parameters.
 
     The table must have the columns ``chunk_id`` and ``document_id``. The condition is empty if the question has neither
     phrases nor exclusions.
     """
     collections = group_by_configuration(collection_ids) if question.is_constrained else {}
-    tsqueries = constraint_tsqueries(question, list(collections))
+    tsqueries = build_constraint_tsqueries(question, list(collections))
     if not any(tsqueries.values()):
         return "", []
     conditions, parameters = [], list[object]()
@@ -53,7 +53,7 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
     return f" AND (chunk_id, document_id) IN ({chunks})", parameters
 
 
-def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
+def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
@@ -66,7 +66,7 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
         )
         found: dict[tuple[str, int], list[str]] = {}
         for configuration, number, phrase in cursor.fetchall():
-            found.setdefault((configuration, number), []).append(within_one_field(phrase))
+            found.setdefault((configuration, number), []).append(limit_to_one_field(phrase))
     tsqueries = {}
     for configuration in configurations:
         phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
@@ -284,8 +284,8 @@ def build_queries(
     )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
-        unknown = unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
-    constraints = constraint_tsqueries(parsed, list(collections))
+        unknown = find_unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
+    constraints = build_constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():
         expansions = {

@@ -53,7 +53,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
         )
 
 
-def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
+def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
     """Return, by chunk id, the offsets ``[start, end)`` of the words in ``texts`` whose lexeme is in ``terms``.
 
     Deleted chunks are missing.
@@ -90,7 +90,7 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LexemeWeights:
     """Weights of a query's lexemes in stored chunks.
 
     ``weights`` maps each lexeme, the highest idf first, to an array of shape (len(ids),). ``ids`` are the chunks' ids.
@@ -100,13 +100,13 @@ class Held:
     weights: dict[str, Vectors]
 
 
-def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
+def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
     """Return the BM25 weights of the query's lexemes in the chunks that the query applies to."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
     if not sent:
-        return Held([], {})
+        return LexemeWeights([], {})
     lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent.values()]
     entries = list(zip(sent.values(), lengths, strict=True))
     places = np.concatenate([np.frombuffer(each, ">i4", length, _HEADER_BYTES) for each, length in entries])
@@ -119,7 +119,7 @@ def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
         found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
         held[lexeme] = np.zeros(len(sent), np.float32)
         held[lexeme][rows[found]] = weights[found]
-    return Held(list(sent), held)
+    return LexemeWeights(list(sent), held)
 
 
 class Bm25Ranker(Ranker):
@@ -129,7 +129,7 @@ class Bm25Ranker(Ranker):
         self._question = question
         self._filters = filters
         self._plan = plan
-        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
+        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, LexemeWeights]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
         """Return the ``depth`` best passages by BM25; none if no passage has a word of the question.
@@ -137,12 +137,12 @@ class Bm25Ranker(Ranker):
         Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
-            rows = [row for query in self._queries for row in _find_best(query, self._filters, depth)]
+            rows = [row for query in self._queries for row in _find_best_chunks(query, self._filters, depth)]
         rows.sort(key=lambda row: (-row[1], row[0]))
         return Ranking(
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
-            expansions=expanded_terms(self._queries),
+            expansions=collect_expansions(self._queries),
             # A word is unknown only if it is unknown in the configurations of all languages.
             unknown_words=tuple(
                 word
@@ -190,9 +190,9 @@ class Bm25Ranker(Ranker):
             for place, pk in enumerate(held.ids)
         }
 
-    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
+    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, LexemeWeights]]:
         if self._last_read is None or self._last_read[0] is not stored:
-            read = [(query, read_held(query, stored)) for query in self._queries]
+            read = [(query, read_lexeme_weights(query, stored)) for query in self._queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
         return self._last_read[1]
 
@@ -207,7 +207,7 @@ class Bm25Ranker(Ranker):
         )
 
 
-def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
+def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
     """Return ids and BM25 scores of the ``depth`` best passages, best first.
 
     The rarest terms are searched first. The search widens until no passage outside can have a higher score.
@@ -258,7 +258,7 @@ def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
     return " + ".join(parts), parameters
 
 
-def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
+def collect_expansions(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
     expanded: dict[str, tuple[str, ...]] = {}
     for query in queries:
         for typed, expansions in query.expansions.items():

@@ -74,12 +74,12 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(
-        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
+        (_lower_score(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
         key=_build_sort_key,
     )
 
 
-def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
+def _lower_score(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
     boost = BoostScore(f"language={strengths.languages[candidate.chunk_id]}", loss)
     return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
 

@@ -20,7 +20,7 @@ from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.index.active_embedder import searched_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
-from retrieval.search.passage_rows import load_stored
+from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.vector_ranker import VectorRanker
@@ -93,7 +93,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
         with span(f"search.{ranker.retriever.value}", depth=plan.depth):
             ranking = ranker.rank(plan.depth)
             annotate(returned=len(ranking.chunks))
-        stored = _read_own(ranker, ranking, plan)
+        stored = _read_ranked_chunks(ranker, ranking, plan)
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
@@ -107,7 +107,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     return RetrieverResult(answered, ranking, ranker, stored=stored)
 
 
-def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
+def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
     """Return the index data of the ranked chunks, while the other retriever still runs; None if reading fails."""
     if not ranking.chunks:
         return {}
@@ -116,7 +116,7 @@ def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int
         if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:
             embedder_id = searched_embedder().pk
         with statements_within(plan.retriever_timeout_seconds):
-            return load_stored(
+            return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],
                 embedder_id,
                 terms=plan.weights.of(Retriever.LEXICAL) > 0,
@@ -154,12 +154,12 @@ def load_candidate_data(
         return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
-    known, read = _merge_own(answered)
+    known, read = _merge_read_chunks(answered)
     unread = everything - read
     try:
         if unread:
             with statements_within(plan.retriever_timeout_seconds):
-                known |= load_stored(
+                known |= load_stored_chunks(
                     sorted(unread),
                     vector_ranker.embedder_id if vector_ranker is not None else None,
                     terms=Retriever.LEXICAL in rankers,
@@ -175,10 +175,10 @@ def load_candidate_data(
         return [CandidateData() for _ in searches]
     # The order of addition changes single-precision sums.
     stored = {pk: known[pk] for pk in sorted(known)}
-    return [_collect_known(results, stored) for results in searches]
+    return [_collect_candidate_data(results, stored) for results in searches]
 
 
-def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
+def _merge_read_chunks(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
     """Return the data that the retrievers read, and the ids that they asked for, including deleted chunks."""
     known: dict[int, StoredChunk] = {}
     read: set[int] = set()
@@ -189,7 +189,7 @@ def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChu
     return known, read
 
 
-def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:
+def _collect_candidate_data(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:
     scores: dict[Retriever, dict[int, float]] = {}
     matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}

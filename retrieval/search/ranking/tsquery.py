@@ -32,7 +32,7 @@ def all_of(notations: Iterable[str]) -> str:
     return " & ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
-def within_one_field(phrase: str) -> str:
+def limit_to_one_field(phrase: str) -> str:
     """Return a tsquery that finds the phrase only within one field, such as the title or the content.
 
     The end of the title and the beginning of a heading must not match as one phrase.

@@ -24,7 +24,7 @@ from retrieval.index.vector_index import exact_distance, indexed_distance, scan_
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
 from retrieval.rights.search_filters import document_condition
-from retrieval.search.ranking.lexical_query import chunk_condition
+from retrieval.search.ranking.lexical_query import build_chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
@@ -66,7 +66,7 @@ class VectorRanker(Ranker):
     def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = document_condition(self._filters)
-        meeting, demanded = chunk_condition(self._parsed, collections)
+        meeting, demanded = build_chunk_condition(self._parsed, collections)
         source = (
             f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"

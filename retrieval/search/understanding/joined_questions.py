@@ -26,7 +26,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
     if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
         return ""
     earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
-    before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
+    before = " ".join(_remove_operators(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
     return f"{before} {parsed.text}" if before else ""
 
 
@@ -35,7 +35,7 @@ def choose_search_weights(question: str) -> tuple[float, float]:
     return SEARCH_WEIGHTS_OF_FEW_WORDS if has_few_words(question) else SEARCH_WEIGHTS
 
 
-def _without_syntax(question: str) -> str:
+def _remove_operators(question: str) -> str:
     try:
         return parse(question).text
     except InvalidQuery:  # the question only excludes words

@@ -15,7 +15,7 @@ from core.breaker import Breaker, Open
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.metrics import REFORMULATION_FAILURES
-from retrieval.search.understanding.spelling import tokens_of
+from retrieval.search.understanding.spelling import tokenize_question
 from retrieval.types import Reformulation, Turn
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _read_query(answer: str, question: str) -> str:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
         raise ModelFailed("The model wrote nothing that can be searched for.")
-    kept = (token.text for token in tokens_of(question) if token.is_protected or _is_identifier(token.text))
+    kept = (token.text for token in tokenize_question(question) if token.is_protected or _is_identifier(token.text))
     if any(text.casefold() not in query.casefold() for text in kept):
         raise ModelFailed("The model left out a word that has to be kept.")
     return query

@@ -39,7 +39,7 @@ class Token:
         return self.text[0] in '"“«`' or (self.text[0] == "-" and self.text[1:2] not in ("", "-"))
 
 
-def tokens_of(question: str) -> list[Token]:
+def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
@@ -105,7 +105,7 @@ class Vocabulary(Protocol):
         Codes are lower-case letters and digits.
         """
 
-    def codes_near(self, code: str) -> Sequence[str]:
+    def find_near_codes(self, code: str) -> Sequence[str]:
         """Return codes in the documents that are similar to ``code``, nearest first."""
 
 
@@ -147,7 +147,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     for token in _find_codes(question):
         code = _join(token.text)
         if not vocabulary.written([code]):
-            near = vocabulary.codes_near(code)
+            near = vocabulary.find_near_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
     questions = [
@@ -179,7 +179,7 @@ def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
 def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
     words = [
         token
-        for token in tokens_of(question)
+        for token in tokenize_question(question)
         if token.text.isalpha()
         and len(token.text) > 2
         and not any(each.start <= token.start < each.end for each in taken)
@@ -194,7 +194,7 @@ def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replac
 def _find_codes(question: str) -> list[Token]:
     return [
         token
-        for token in tokens_of(question)
+        for token in tokenize_question(question)
         if not token.is_protected and _is_code(_join(token.text)) and token.text[:2] != "--"
     ]
 
@@ -204,7 +204,7 @@ def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
 
     A span is one word, or up to four short neighbouring words such as "mx 9920 w".
     """
-    tokens = tokens_of(question)
+    tokens = tokenize_question(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):
         for last in range(first + 1, min(first + _LONGEST_CODE_TOKENS, len(tokens)) + 1):

@@ -36,7 +36,7 @@ from retrieval.types import ANYBODY, Reader
 LONGEST_TERM = 64
 
 
-def allowed_edits(length: int) -> int:
+def get_allowed_edits(length: int) -> int:
     """Return how many edits a term of this length may have: 0 up to 2 characters, 1 up to 5, otherwise 2.
 
     Source: Elasticsearch's fuzziness AUTO.
@@ -51,7 +51,7 @@ def similarity(term: str, other: str, edits: int) -> float:
     return 1.0 - edits / min(len(term), len(other))
 
 
-def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
+def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
     """Return the edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
 
     The shape is (endings + 1, len(others)). Row j is also the distance between ``term`` and each other word plus the
@@ -77,7 +77,7 @@ LONGEST_ENDING = 4
 MOST_TERMS = 8
 
 
-def chunks_seen(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
+def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
     return chunks.filter(document__in=Document.objects.filter(is_seen_by(readers)).order_by()) if readers else chunks
 
@@ -87,7 +87,7 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
     if not readers or not named:
         return set(named)
     try:
-        seen, parameters = chunks_seen(collections, readers).order_by().values("search_vector").query.sql_with_params()
+        seen, parameters = filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
     except EmptyResultSet:  # no collection was given
         return set()
     with connection.cursor() as cursor:
@@ -109,7 +109,7 @@ class Expansion:
     weight: float
 
 
-def unknown_terms(
+def find_unknown_terms(
     text: str, configurations: Sequence[str], known: Container[str]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the words of ``text`` that no document contains, with their lexemes by configuration.
@@ -150,7 +150,7 @@ def expand(
     misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the collections over which
     frequencies are summed.
     """
-    edits = allowed_edits(len(lexeme))
+    edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
     near = _find_near(typed.lower(), lexeme, edits, configuration, collections)
@@ -171,14 +171,14 @@ def _find_near(
     longest = max(len(lexeme), len(typed)) + edits
     candidates = find_alike(lexeme, shortest, longest, collections)
     near = {}
-    distances = edit_distances(lexeme, candidates)[0]
+    distances = compute_edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, similarity(lexeme, candidate, distance)
-    of_typed = edit_distances(typed, candidates, endings=endings)
+    of_typed = compute_edit_distances(typed, candidates, endings=endings)
     # A short lexeme may have fewer edits, because it is near many words by chance.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
-    allowed = np.array([min(edits, allowed_edits(length)) for length in range(longest + 1)])[lengths]
+    allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
         (candidates[place], typed[len(typed) - ending :] if ending else "", int(of_typed[ending, place]))
         for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
@@ -254,7 +254,7 @@ class CollectionVocabulary:
         known = document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
-        return list(unknown_terms(spoken, configurations, known))
+        return list(find_unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
         # A model's tokenizer encodes a frequent word as one token, and a misspelt word as several.
@@ -292,13 +292,13 @@ class CollectionVocabulary:
         known = document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._find_spellings(code))}
 
-    def codes_near(self, code: str) -> list[str]:
-        edits = allowed_edits(len(code))
+    def find_near_codes(self, code: str) -> list[str]:
+        edits = get_allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
         alike = find_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
-        distances = edit_distances(code, candidates)[0]
+        distances = compute_edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
         ways = [self._find_spellings(each) for _, each in near[:MOST_CODES]]
         return [way[0] for way in ways if way]
@@ -310,7 +310,7 @@ class CollectionVocabulary:
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
-        seen = chunks_seen(self._collections, self._readers).order_by()
+        seen = filter_seen_chunks(self._collections, self._readers).order_by()
         fields = ("document__title", "heading_path", "canonical_questions", "content")
         holding = (seen.filter(MatchesTsQuery("search_vector", quote(lexeme))) for lexeme in lexemes)
         return [

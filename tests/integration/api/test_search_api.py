@@ -42,7 +42,7 @@ def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook
     refused = counted("ragsite_refused_searches_total")
     with contextlib.ExitStack() as others:
         for _ in range(search_places.SEARCHES_AT_ONCE):
-            others.enter_context(search_places.place_to_search())
+            others.enter_context(search_places.wait_for_search_slot())
         response = post(api, query="How many days of holiday do I have?")
     assert (response.status_code, response["Retry-After"]) == (503, "2")
     assert response.json()["detail"].startswith("Too many searches are running.")

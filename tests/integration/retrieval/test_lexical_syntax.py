@@ -7,7 +7,7 @@ from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import unrestricted_filters
-from retrieval.search.passage_rows import load_stored
+from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.search.ranking.plans import build_plan
@@ -86,7 +86,7 @@ def test_each_collection_is_asked_in_its_own_language(ingest):
 def test_excluded_words_are_not_embedded(library):
     with_syntax = VectorRanker('wet "rotor" pump -nonsense', unrestricted_filters(), PLAN)
     plain = VectorRanker("wet rotor pump", unrestricted_filters(), PLAN)
-    stored = load_stored(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
+    stored = load_stored_chunks(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
 
 

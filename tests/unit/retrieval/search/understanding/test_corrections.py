@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.search.understanding.spelling import NearWord, correct, is_certain_slip, suggest
-from retrieval.search.understanding.vocabulary import edit_distances
+from retrieval.search.understanding.vocabulary import compute_edit_distances
 
 WORDS = {
     "heavy": 4, "pump": 60, "warranty": 9, "hospital": 5, "contract": 8, "warehouse": 7, "maximum": 6, "price": 9,
@@ -27,7 +27,7 @@ class Library:
         return word in ORDINARY
 
     def near(self, word):
-        distances = edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
+        distances = compute_edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
         near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
         return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
 
@@ -35,8 +35,8 @@ class Library:
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
-    def codes_near(self, code):
-        distances = edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
+    def find_near_codes(self, code):
+        distances = compute_edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
         near = sorted((edits, each) for edits, each in zip(distances, CODES, strict=True) if edits <= 2)
         return [each for _, each in near]
 
