@@ -13,7 +13,7 @@ from retrieval import backends
 from retrieval.documents import sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.profile_settings import NO_RERANKER
 
 
@@ -35,7 +35,7 @@ def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
     try:
         name = embedder_choice.get_new_embedder().name
         if find_calibration(name) is None:
-            return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
+            return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
         pass  # `backends_can_be_made` reports it
     return []

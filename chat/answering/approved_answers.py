@@ -26,7 +26,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk, DocumentText
-from retrieval.rights.search_filters import restrict
+from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
@@ -118,7 +118,7 @@ def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextS
         holding = Chunk.objects.filter(
             document=source.document_id, collection__in=filters.collections, start__lte=at, end__gt=at
         )
-        chunk = restrict(holding, filters).order_by("ordinal").values_list("pk", flat=True).first()
+        chunk = filter_by_document(holding, filters).order_by("ordinal").values_list("pk", flat=True).first()
         if chunk is None:
             return None
         found[source.marker] = chunk, at, source.quote

@@ -14,7 +14,7 @@ from chat.types import AnswerDraft, Asked, ContextSource
 from core.database import statements_within
 from core.threads import in_thread
 from core.tracing import annotate, span
-from retrieval.search.assembly import assemble, build_unranked_blocks, build_result_blocks
+from retrieval.search.assembly import assemble, build_result_blocks, build_unranked_blocks
 from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search

@@ -30,7 +30,7 @@ from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
-from retrieval.rights.search_filters import build_filters, restrict
+from retrieval.rights.search_filters import build_filters, filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
@@ -105,7 +105,9 @@ def find_offers(
     """
     known = [pk for _marker, pk in cited]
     readable = set(
-        restrict(Chunk.objects.filter(pk__in=known), build_filters(user)).order_by().values_list("pk", flat=True)
+        filter_by_document(Chunk.objects.filter(pk__in=known), build_filters(user))
+        .order_by()
+        .values_list("pk", flat=True)
     )
     passages = load_passages(readable)
     offers = [OfferedPassage(marker, passages[pk], question) for marker, pk in cited if pk in passages]

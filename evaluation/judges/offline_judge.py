@@ -18,7 +18,7 @@ from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import current_calibration, missing_calibration
+from retrieval.index.closeness import current_calibration, describe_missing_calibration
 from retrieval.text.sentences import split_sentences
 
 # A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's vector, and
@@ -200,7 +200,7 @@ class OfflineJudge:
 def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     calibration = current_calibration()
     if calibration is None:
-        raise JudgeUnavailable(missing_calibration(embedder_choice.get_embedder().name))
+        raise JudgeUnavailable(describe_missing_calibration(embedder_choice.get_embedder().name))
     return relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 

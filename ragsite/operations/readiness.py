@@ -43,7 +43,7 @@ from retrieval.documents.reconciliation import read_last_counts
 from retrieval.documents.storage import document_files
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_former
-from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.index.distribution import list_nodes as cluster_nodes
 from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
 from retrieval.search.profiles.profiles import active_profile
@@ -321,7 +321,7 @@ def embedder() -> Finding:
             return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if find_calibration(configured.name) is None:
-        return Finding(detail=missing_calibration(configured.name))
+        return Finding(detail=describe_missing_calibration(configured.name))
     return Finding(detail=embedder_choice.describe_embedder_choice() or configured.name)
 
 

@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from retrieval.admin.grants import may_manage
 from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.search_filters import with_days, with_numbers
+from retrieval.rights.search_filters import filter_days, filter_numbers
 
 MOST_KEYS, _MOST_EXAMPLES = 200, 3
 Kind = MarkedFilter.Kind
@@ -58,7 +58,7 @@ def guess_kind(documents: QuerySet[Document], field: str) -> str:
         return BUILT_IN_FILTERS[field][1]
     having = documents.filter(metadata__has_key=field).order_by()
     total = having.count()
-    for kind, fitting in ((Kind.DATES, with_days(having, field)), (Kind.NUMBERS, with_numbers(having, field))):
+    for kind, fitting in ((Kind.DATES, filter_days(having, field)), (Kind.NUMBERS, filter_numbers(having, field))):
         if total and fitting.count() == total:
             return kind
     return Kind.VALUES

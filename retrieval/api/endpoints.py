@@ -39,7 +39,7 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
@@ -122,7 +122,7 @@ class FiltersView(ApiView):
         slug = request.query_params.get("collection", "").replace("\0", "")
         if slug and not Collection.objects.readable_by(request.user).filter(slug=slug).exists():
             raise ValidationError({"collection": ["There is no collection with this short name."]})
-        offered = list_offered(request.user, slug)
+        offered = list_offered_filters(request.user, slug)
         return Response([{**to_json(each), "part": each.part} for each in offered])
 
 

@@ -20,7 +20,7 @@ from retrieval.documents import ingestion
 from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.index.chunk_writer import refresh_planner_statistics, reweigh
+from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Collection, Document
 
 # Fewer files are read one by one: embedder and sandbox use the other cores.
@@ -93,9 +93,9 @@ def ingest_paths(
         bar.show(source[:60], number, total, task="files")
         # The first documents set the reference passage length. An early correction is cheap, while passages are few.
         if number == reweighed_at:
-            reweigh(collection)
+            recompute_term_weights(collection)
             reweighed_at *= 4
-    reweigh(collection)
+    recompute_term_weights(collection)
     if counts.added:
         refresh_planner_statistics()
     bar.clear()

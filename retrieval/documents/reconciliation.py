@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents import submission
 from retrieval.documents.storage import document_files
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import describe_weighting, lock_statistics, reweigh
+from retrieval.index.chunk_writer import describe_weighting, lock_statistics, recompute_term_weights
 from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
@@ -198,9 +198,9 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):
             with transaction.atomic():
                 recount(lock_statistics(collection.pk))
-            reweigh(collection)
+            recompute_term_weights(collection)
         elif one.kind == ProblemKind.TERM_WEIGHTS:
-            reweigh(collection)
+            recompute_term_weights(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
             for pk in find_unfit_documents(collection):
                 _read_again(pk)

@@ -40,7 +40,7 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Begin without threads and begun questions: neither survives a fork, and a lock may be held by a lost thread."""
+    """Create new threads and an empty cache. After a fork the threads are gone, and a lock may be held forever."""
     global _begun, _threads
     _begun = Recent(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
@@ -126,7 +126,7 @@ def active_embedder() -> Embedder:
         _served[active.name] = False
     else:
         if active.options:
-            _adopt()
+            _open_chosen_embedder()
         raise ImproperEmbedder(
             f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
             f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
@@ -170,7 +170,7 @@ def _find_tried_row(candidate: TextEmbedder) -> Embedder:
 _adopting = threading.Lock()
 
 
-def _adopt() -> None:
+def _open_chosen_embedder() -> None:
     """Open the embedder that was chosen in the admin, in a thread, so that searches do not wait for it."""
 
     def adopt() -> None:

@@ -87,7 +87,7 @@ VECTORS = """
 """
 
 
-def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
+def _list_text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
@@ -116,7 +116,7 @@ def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -
 Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[bool] | list[int | None]]
 
 
-def analysed_fields(
+def build_analysis_parameters(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> Parameters:
     """Return the parameters of ``VECTORS`` and of term weights for (ordinal, headings, questions, content) rows."""
@@ -140,7 +140,7 @@ def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]], confi
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({VECTORS}) AS fresh",
-            analysed_fields(document, _text_fields(added), configuration),
+            build_analysis_parameters(document, _list_text_fields(added), configuration),
         )
         return max(cursor.fetchone()[0] or 0.0, 1.0)
 
@@ -157,7 +157,7 @@ def insert_chunks(
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
     parameters: Parameters = {
-        **analysed_fields(document, _text_fields(added), configuration),
+        **build_analysis_parameters(document, _list_text_fields(added), configuration),
         "document": document.pk,
         "collection": document.collection_id,
         "reference_length": reference_length,
@@ -242,7 +242,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, new))
     # The lock on the statistics comes after the slow work, so that several documents are written at once.
     configuration = find_configuration(document)
-    weighed_by = _reference_length(document, added, configuration)
+    weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
@@ -254,7 +254,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         statistics.reference_length = weighed_by
         statistics.weighting = describe_weighting()
     elif statistics.reference_length != weighed_by:
-        _weigh(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
+        _compute_term_weights(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
     Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
     delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
     statistics.chunks += len(rows)
@@ -267,7 +267,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     return len(moved)
 
 
-def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
+def _find_reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length
@@ -310,7 +310,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                analysed_fields(
+                build_analysis_parameters(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
                     stored.configuration or find_configuration(document),
@@ -325,7 +325,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         statistics.save()
 
 
-def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
+def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
     """Compute the collection's term weights again if they are out of date, and return whether they were.
 
     They are out of date after a drift of the mean length above ``largest_drift``, or after a change of parameters.
@@ -350,11 +350,11 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
         statistics.weighting = describe_weighting()
         statistics.version += 1
         statistics.save()
-        _weigh(chunks, mean)
+        _compute_term_weights(chunks, mean)
     return True
 
 
-def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
+def _compute_term_weights(chunks: QuerySet[Chunk], reference_length: float) -> None:
     chunks.update(
         bm25=Func(
             F("search_vector"),

@@ -87,25 +87,25 @@ def find_calibration(embedder: str) -> Calibration | None:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
     if time.monotonic() >= until:
-        found = stored_calibration(embedder)
+        found = read_calibration(embedder)
         if found is None:
-            logger.warning("%s", missing_calibration(embedder))
+            logger.warning("%s", describe_missing_calibration(embedder))
         _kept[embedder] = time.monotonic() + KEPT_SECONDS, found
     return found
 
 
-def uncalibrated_embedder() -> str:
+def find_uncalibrated_embedder() -> str:
     return "" if current_calibration() is not None else embedder_choice.get_embedder().name
 
 
-def missing_calibration(embedder: str) -> str:
+def describe_missing_calibration(embedder: str) -> str:
     return (
         f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question and support a "
         "sentence is judged by words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
     )
 
 
-def stored_calibration(embedder: str) -> Calibration | None:
+def read_calibration(embedder: str) -> Calibration | None:
     """Return the embedder's calibration from the database; None if it is missing or unreadable."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()

@@ -71,7 +71,7 @@ def list_nodes() -> list[Node]:
     return [Node(*row) for row in rows]
 
 
-def shard_count() -> int:
+def count_shards() -> int:
     """Return the number of shards; 0 if the tables are not distributed."""
     ((count,),) = _run_statement("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
     return int(count)
@@ -83,7 +83,7 @@ def count_vector_indexes() -> int:
 
     The number is cached, because no process of the site runs while tables are being distributed.
     """
-    return shard_count() if list_distributed_tables() else 1
+    return count_shards() if list_distributed_tables() else 1
 
 
 _CLEAN = (
@@ -125,7 +125,7 @@ def find_distribution_problem() -> str:
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
     """Distribute the tables over ``shards`` shards, or finish an interrupted distribution. Raises: DatabaseError."""
     count = (
-        shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
+        count_shards() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
     )
     for function in FUNCTIONS:
         if not _run_statement("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
@@ -168,7 +168,7 @@ def _distribute(table: str, count: int) -> None:
         for name, _definition in indexes:
             _run_statement(f"DROP INDEX {name}")
         if table == DISTRIBUTED[0]:
-            _run_statement("SELECT create_distributed_table(%s, %s, shard_count => %s)", table, COLUMN, count)
+            _run_statement("SELECT create_distributed_table(%s, %s, count_shards => %s)", table, COLUMN, count)
         else:
             _run_statement(
                 "SELECT create_distributed_table(%s, %s, colocate_with => %s)", table, COLUMN, DISTRIBUTED[0]

@@ -31,7 +31,7 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 
 @contextmanager
-def searching_with(candidate: TextEmbedder) -> Iterator[None]:
+def use_embedder(candidate: TextEmbedder) -> Iterator[None]:
     """Use ``candidate`` instead of the site's embedder within this context, for a trial."""
     token = _tried.set(candidate)
     try:
@@ -82,11 +82,11 @@ def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
 
     Raises: ImproperlyConfigured.
     """
-    return _chosen(json.dumps(dict(options), sort_keys=True))
+    return _build_chosen(json.dumps(dict(options), sort_keys=True))
 
 
 @functools.cache
-def _chosen(options: str) -> TextEmbedder:
+def _build_chosen(options: str) -> TextEmbedder:
     arguments = json.loads(options)
     if "built_in" in arguments:
         return _built_in(arguments["built_in"])
@@ -96,7 +96,7 @@ def _chosen(options: str) -> TextEmbedder:
         raise ImproperlyConfigured(str(error)) from error
 
 
-forget_candidates = _chosen.cache_clear
+forget_candidates = _build_chosen.cache_clear
 
 
 def adopt_chosen() -> None:

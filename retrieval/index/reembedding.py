@@ -29,7 +29,7 @@ def reembed(report: Report) -> Embedder:
     Raises: EmbeddingFailed.
     """
     wanted = embedder_choice.get_new_embedder()
-    return switch(encode_passages(wanted, report), wanted, report)
+    return switch_embedder(encode_passages(wanted, report), wanted, report)
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
@@ -47,7 +47,7 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
     return row
 
 
-def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
+def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
     """Make ``row`` the active embedder, and return it. ``wanted`` encodes passages written in the meantime.
 
     One short transaction locks out writers, so that no passage lacks a vector. Running processes search the former
@@ -64,7 +64,7 @@ def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
     return row
 
 
-def drop_unused() -> int:
+def drop_unused_embedders() -> int:
     """Delete vectors and indexes of inactive embedders, and return the number of these embedders."""
     unused = list(Embedder.objects.filter(is_active=False))
     for row in unused:
@@ -82,13 +82,13 @@ def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) ->
     while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
         last = batch[-1].pk
         texts = [build_embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-        _write(target, batch, embedder.embed_documents(texts))
+        _write_vectors(target, batch, embedder.embed_documents(texts))
         done += len(batch)
         report("passages", min(done, total), total)
 
 
 @transaction.atomic
-def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
+def _write_vectors(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)

@@ -45,7 +45,7 @@ _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLE
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
-def collection_states(collections: Sequence[int]) -> list[CollectionState]:
+def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
     """Return the states of the collections, sorted by id. They are read once in a search."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
@@ -68,7 +68,7 @@ def _read_states(collections: Sequence[int]) -> list[CollectionState]:
 
 
 def count_passages_in(collections: Sequence[int]) -> int:
-    return sum(state.chunks for state in collection_states(collections))
+    return sum(state.chunks for state in read_collection_states(collections))
 
 
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -78,19 +78,19 @@ def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, .
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
-        (name, state.pk) for state in collection_states(collections) for name in state.configurations
+        (name, state.pk) for state in read_collection_states(collections) for name in state.configurations
     ):
         found[name] = (*found.get(name, ()), pk)
     return found
 
 
-def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
-    return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
+def list_mixed_collections(collections: Sequence[int]) -> tuple[int, ...]:
+    return tuple(state.pk for state in read_collection_states(collections) if len(state.configurations) > 1)
 
 
-def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
+def build_configuration_condition(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
     """Return an SQL condition, with parameters, for passages of the collections in this configuration."""
-    mixed = mixed_among(collections)
+    mixed = list_mixed_collections(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
     plain = [pk for pk in collections if pk not in mixed]
@@ -100,7 +100,7 @@ def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, li
     )
 
 
-def words_in(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     return sorted({word.lower() for word in WORD.findall(text)})
 
 
@@ -109,7 +109,7 @@ def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
 
     Raises: DatabaseError.
     """
-    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
+    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *list_words(text)))
     found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
     read_frequencies(collections, set().union(*found.values()))
 
@@ -149,7 +149,7 @@ def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str
 def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
     """Return the number of passages with each lexeme. Lexemes that no passage contains are left out."""
     wanted = set(lexemes)
-    states = collection_states(collections)
+    states = read_collection_states(collections)
     if not wanted or not states:
         return {}
     kept = [_frequencies.get((state.pk, state.edition)) or {} for state in states]

@@ -17,8 +17,7 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Compared with pgvector's defaults of 16 and 64, building takes twice as long, and a third as many neighbours are
-# missed.
+# pgvector's defaults are 16 and 64. With these values building takes longer, but fewer neighbours are missed.
 M = 24
 EF_CONSTRUCTION = 128
 # Bytes of a node in the graph besides its vector: addresses of its neighbours, and a header.
@@ -26,14 +25,14 @@ _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
 
-def index_name(embedder: Embedder) -> str:
+def get_index_name(embedder: Embedder) -> str:
     return f"chunk_embedding_hnsw_{embedder.pk}"
 
 
 def create_index(embedder: Embedder) -> None:
     """Create the embedder's index if it is missing. With 100,000 vectors this takes minutes."""
     with connection.cursor() as cursor:
-        cursor.execute(_definition(embedder))
+        cursor.execute(_build_index_definition(embedder))
 
 
 def build_index(embedder: Embedder) -> None:
@@ -42,39 +41,39 @@ def build_index(embedder: Embedder) -> None:
     Must run outside transactions.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [get_index_name(embedder)])
         found = cursor.fetchone()
         if found == (True,):
             return
         if found == (False,):
-            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {get_index_name(embedder)}")
         rows = ChunkEmbedding.objects.filter(embedder=embedder).count()
-        settings = _building_settings(rows, embedder.dimension)
+        settings = _build_index_settings(rows, embedder.dimension)
         try:
             for setting, value in settings:
                 cursor.execute("SELECT set_config(%s, %s, false)", [setting, value])
             try:
-                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+                cursor.execute(_build_index_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
                 # Parallel workers need shared memory (/dev/shm), which may be too small in a container.
                 logger.warning("The index is built without parallel workers: %s", error)
-                cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+                cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {get_index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
-                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+                cursor.execute(_build_index_definition(embedder, "CONCURRENTLY"))
         finally:
             for setting, _ in settings:
                 cursor.execute(f"RESET {setting}")
 
 
-def _definition(embedder: Embedder, how: str = "") -> str:
+def _build_index_definition(embedder: Embedder, how: str = "") -> str:
     return (
-        f"CREATE INDEX {how} IF NOT EXISTS {index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
+        f"CREATE INDEX {how} IF NOT EXISTS {get_index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
         f"USING hnsw ((vector::halfvec({embedder.dimension})) halfvec_cosine_ops) "
         f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}) WHERE embedder_id = {embedder.pk:d}"
     )
 
 
-def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
+def _build_index_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
     """Return PostgreSQL's settings for building an index of ``rows`` vectors.
 
     A graph that does not fit into memory takes four times as long to build.
@@ -92,20 +91,20 @@ def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
 
 def drop_index(embedder: Embedder) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP INDEX IF EXISTS {index_name(embedder)}")
+        cursor.execute(f"DROP INDEX IF EXISTS {get_index_name(embedder)}")
 
 
-def indexed_distance(embedder: Embedder) -> str:
+def build_indexed_distance(embedder: Embedder) -> str:
     """Return an SQL expression for the cosine distance to a parameter, 0 to 2, in the form that uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
-def exact_distance() -> str:
+def build_exact_distance() -> str:
     """Return an SQL expression for the cosine distance to a parameter, in a form that compares every row."""
     return "(vector <=> %s::halfvec)"
 
 
-def scan_settings(candidates: int) -> dict[str, str]:
+def build_scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",

@@ -15,7 +15,7 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
-from retrieval.models.narrowing import build_readers, is_narrowed, is_seen_by
+from retrieval.models.narrowing import build_readers, build_seen_condition, is_narrowed
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce
 
@@ -53,7 +53,9 @@ def upload_path(document: Document, filename: str) -> str:
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
-        return self.filter(is_seen_by(build_readers(user)), collection__in=Collection.objects.readable_by(user))
+        return self.filter(
+            build_seen_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
+        )
 
     def narrowed(self) -> DocumentQuerySet:
         return self.filter(is_narrowed())

@@ -60,7 +60,7 @@ def is_narrowed(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def is_seen_by(readers: Sequence[Reader], path: str = "") -> Q:
+def build_seen_condition(readers: Sequence[Reader], path: str = "") -> Q:
     """Return the condition that each reader may see the document at ``path``."""
     condition = Q()
     for reader in readers:

@@ -80,7 +80,7 @@ def list_document_readers(document: Document) -> list[Readers]:
     found = [
         Readers(
             ReaderKind.GROUP,
-            _join(
+            _join_sentences(
                 _("Its metadata limit it to groups. Counted are the members that may ask %s.") % document.collection,
                 of_source,
             ),
@@ -92,12 +92,12 @@ def list_document_readers(document: Document) -> list[Readers]:
     ]
     for address in sorted({name.removeprefix(MAIL) for name in names if name.startswith(MAIL)}):
         owners = EmailAddress.objects.filter(email__iexact=address, verified=True).values("user")
-        rule = _join(_("It is limited to some readers, and the account is named by its address."), of_source)
+        rule = _join_sentences(_("It is limited to some readers, and the account is named by its address."), of_source)
         found.append(Readers(ReaderKind.ACCOUNT, rule, Q(pk__in=owners) & Q(pk__in=may_ask), address))
     return [*found, *_list_curating(document.collection), _list_superusers()]
 
 
-def _join(*sentences: str) -> str:
+def _join_sentences(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 

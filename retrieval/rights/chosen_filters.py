@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_number
+from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_plain_number
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
@@ -97,12 +97,12 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return restrictions
 
 
-def is_in(data: QueryDict) -> bool:
+def has_filters(data: QueryDict) -> bool:
     """Return whether the data of a form or link contain filters, even if none is chosen."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
-def read_form(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
+def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
     """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
     Fields that are not ``offered`` and invalid values are ignored.
@@ -172,7 +172,7 @@ def _read_number(text: str) -> float | None:
     return number
 
 
-def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yield (member of the API's `filters`, field, list of values or range) for each chosen filter."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
@@ -186,11 +186,11 @@ def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield part, each["field"], each
 
 
-def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
+def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
     """Return the chosen filters that are also ``offered``."""
     known = {(each.part, each.field) for each in offered}
     kept: dict[str, Any] = {}
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if (part, field) not in known:
             continue
         if part == "metadata_any":
@@ -205,26 +205,28 @@ def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) ->
 def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> list[Chip]:
     labels = {each.field: each.label for each in offered}
     chips = []
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         built_in = BUILT_IN_FILTERS.get(field)
         label = labels.get(field) or (str(built_in[0]) if built_in else field)
         if part in ("dates", "numbers"):
             chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
             continue
-        for text in dict.fromkeys(map(_write_value, value)):
+        for text in dict.fromkeys(map(_format_value, value)):
             chips.append(Chip(field, label, name_value(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
         chips.append(Chip("", _("Documents"), str(len(named)), ""))
     return chips
 
 
-def _write_value(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
     def write(end: Any) -> str:
-        return date_format(date.fromisoformat(end), "DATE_FORMAT") if part == "dates" else write_number(float(end))
+        return (
+            date_format(date.fromisoformat(end), "DATE_FORMAT") if part == "dates" else write_plain_number(float(end))
+        )
 
     first, last = ends.get("from"), ends.get("to")
     if first is not None and last is not None:
@@ -232,15 +234,15 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
     return _("from %s") % write(first) if first is not None else _("up to %s") % write(last)
 
 
-def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
+def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
     """Return the filters without the value or range of the chip with this token."""
     left: dict[str, Any] = {}
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
             if token != f"{field}=":
                 left.setdefault(part, []).append(value)
             continue
-        kept = [each for each in value if token != f"{field}={_write_value(each)}"]
+        kept = [each for each in value if token != f"{field}={_format_value(each)}"]
         if not kept:
             continue
         if part == "metadata_any":
@@ -250,29 +252,29 @@ def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
     return left
 
 
-def to_query(chosen: Mapping[str, Any]) -> QueryDict:
+def build_query(chosen: Mapping[str, Any]) -> QueryDict:
     """Return the filters as parameters of a link."""
     query = QueryDict(mutable=True)
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
             for side in ("from", "to"):
                 if value.get(side) is not None:
-                    query[f"{PREFIX}{field}.{side}"] = write_number(value[side])
+                    query[f"{PREFIX}{field}.{side}"] = write_plain_number(value[side])
         else:
-            query.setlist(PREFIX + field, list(dict.fromkeys(map(_write_value, value))))
+            query.setlist(PREFIX + field, list(dict.fromkeys(map(_format_value, value))))
     return query
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
     """Return the offered filters with the chosen values marked. A chosen value that is not offered is listed first."""
-    held = {(part, field): value for part, field, value in _iterate(chosen)}
+    held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:
         value = held.get((each.part, each.field))
         if each.kind == Kind.VALUES:
-            texts = dict.fromkeys(map(_write_value, value or ()))
+            texts = dict.fromkeys(map(_format_value, value or ()))
             known = {option.value for option in each.values}
-            numbers = {_write_value(number) for text in texts if text in known for number in _read_scalar(text)}
+            numbers = {_format_value(number) for text in texts if text in known for number in _read_scalar(text)}
             others = [
                 OfferedValue(text, name_value(each.field, text), 0)
                 for text in texts
@@ -284,6 +286,6 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
             ends = value or {}
             first, last = (str(ends[side]) if ends.get(side) is not None else "" for side in ("from", "to"))
             if each.kind == Kind.NUMBERS:
-                first, last = (write_number(float(end)) if end else "" for end in (first, last))
+                first, last = (write_plain_number(float(end)) if end else "" for end in (first, last))
             shown.append(FormFilter(each, first=first, last=last))
     return shown

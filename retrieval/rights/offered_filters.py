@@ -25,12 +25,12 @@ from retrieval.rights.search_filters import (
     DATE_COLUMNS,
     VALUE_COLUMNS,
     build_filters,
-    day_in,
+    extract_day,
+    extract_number,
+    filter_days,
+    filter_numbers,
     hash_restrictions,
     list_passing,
-    number_in,
-    with_days,
-    with_numbers,
 )
 from retrieval.types import SearchFilters
 
@@ -83,7 +83,7 @@ class OfferedFilter:
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 
-def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
+def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
     """Return the filters of a collection, or of all collections that ``user`` searches without naming one.
 
     If several collections mark the same field, the first collection by name decides label and kind. A filter without a
@@ -103,7 +103,7 @@ def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ..
         return ()
     key = _build_key(filters, ordered)
     # The version of a collection changes with its metadata. Only the days of change may be a minute out of date.
-    return caches["process"].get_or_set(key, lambda: tuple(_load(filters, ordered)), _KEPT_SECONDS) or ()
+    return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
 def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
@@ -119,12 +119,12 @@ def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
     return f"filters:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
-def _load(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
+def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
     rows = list_passing(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind
         if kind == Kind.VALUES:
-            values = list_values(rows, each.field, MOST_VALUES + 1)
+            values = list_field_values(rows, each.field, MOST_VALUES + 1)
             shown = sorted(values[:MOST_VALUES], key=lambda value: value.label.casefold())
             if values:
                 yield OfferedFilter(each.field, each.name, kind, tuple(shown), len(values) > MOST_VALUES)
@@ -132,7 +132,7 @@ def _load(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[Of
             yield OfferedFilter(each.field, each.name, kind, first=extent[0], last=extent[1])
 
 
-def list_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
+def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
     """Return the ``most`` most frequent values of ``field`` with their number of documents."""
     if field in VALUE_COLUMNS:
         column = VALUE_COLUMNS[field]
@@ -165,12 +165,12 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
         first, last = (localtime(end).date().isoformat() if end else "" for end in (ends["first"], ends["last"]))
         return (first, last) if first else None
     if kind == Kind.DATES:
-        ends = with_days(rows, field).aggregate(first=Min(day_in(field)), last=Max(day_in(field)))
+        ends = filter_days(rows, field).aggregate(first=Min(extract_day(field)), last=Max(extract_day(field)))
     else:
-        ends = with_numbers(rows, field).aggregate(first=Min(number_in(field)), last=Max(number_in(field)))
-    return None if ends["first"] is None else (write_number(ends["first"]), write_number(ends["last"]))
+        ends = filter_numbers(rows, field).aggregate(first=Min(extract_number(field)), last=Max(extract_number(field)))
+    return None if ends["first"] is None else (write_plain_number(ends["first"]), write_plain_number(ends["last"]))
 
 
-def write_number(number: float | str) -> str:
+def write_plain_number(number: float | str) -> str:
     """Return a float without a trailing ``.0``, and any other value as text."""
     return f"{number:.15g}" if isinstance(number, float) else str(number)

@@ -33,7 +33,7 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, is_seen_by
+from retrieval.models.narrowing import build_readers, build_seen_condition
 from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 
 # Columns of documents by the names that filters use for them.
@@ -116,19 +116,19 @@ def check_fields(filters: SearchFilters) -> None:
         if not readable.filter(HasKey(F("metadata"), name)).exists():
             raise InvalidQuery(_("No document that you may read has the metadata “%s”.") % name[:60])
     for name in (each.field for each in filters.dates):
-        if name in VALUE_COLUMNS or (name not in DATE_COLUMNS and not with_days(readable, name).exists()):
+        if name in VALUE_COLUMNS or (name not in DATE_COLUMNS and not filter_days(readable, name).exists()):
             raise InvalidQuery(_("“%s” has no dates (YYYY-MM-DD), so it takes no range of dates.") % name[:60])
     for name in (each.field for each in filters.numbers):
-        if name in VALUE_COLUMNS or name in DATE_COLUMNS or not with_numbers(readable, name).exists():
+        if name in VALUE_COLUMNS or name in DATE_COLUMNS or not filter_numbers(readable, name).exists():
             raise InvalidQuery(_("“%s” has no numbers, so it takes no range of numbers.") % name[:60])
 
 
-def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
+def filter_by_document(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
     """Return the rows whose `document` passes the filters. The collections in ``filters`` are not checked."""
     return _filter_rows(rows, filters, "document__")
 
 
-def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
+def build_document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
     """Return an SQL condition on ``document_id``, beginning with AND, with its parameters; empty without filters.
 
     Raises: EmptyResultSet if no document can pass.
@@ -142,7 +142,7 @@ def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
 
 def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
-        rows = rows.filter(is_seen_by(filters.readers, path))
+        rows = rows.filter(build_seen_condition(filters.readers, path))
     if filters.documents:
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:
@@ -152,7 +152,7 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
     if filters.metadata:
         rows = rows.filter(**{f"{path}metadata__contains": dict(filters.metadata)})
     for key, values in filters.metadata_any.items():
-        rows = rows.filter(_has_any(key, values, path))
+        rows = rows.filter(_build_any_condition(key, values, path))
     for dates in filters.dates:
         rows = _filter_dates(rows, dates, path)
     for numbers in filters.numbers:
@@ -160,7 +160,7 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
     return rows
 
 
-def _has_any(key: str, values: Sequence[object], path: str) -> Q:
+def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
     """Return a condition that the metadata's ``key`` is one of the values, or a list with one of them."""
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
@@ -179,14 +179,14 @@ def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[
             rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
         return rows
     first, last = dates.first or date.min, dates.last or date.max
-    day = day_in(dates.field, path)
-    return with_days(rows, dates.field, path).filter(
+    day = extract_day(dates.field, path)
+    return filter_days(rows, dates.field, path).filter(
         GreaterThanOrEqual(day, Value(first.isoformat())), LessThanOrEqual(day, Value(last.isoformat()))
     )
 
 
 def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> QuerySet[Row]:
-    number = number_in(numbers.field, path)
+    number = extract_number(numbers.field, path)
     if numbers.least is not None:
         rows = rows.filter(GreaterThanOrEqual(number, Value(numbers.least)))
     if numbers.most is not None:
@@ -194,7 +194,7 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
     return rows
 
 
-def day_in(field: str, path: str = "") -> Combinable:
+def extract_day(field: str, path: str = "") -> Combinable:
     """Return the first ten characters of a metadata value, which sort as ISO dates.
 
     The C collation sorts them alike in every database.
@@ -202,15 +202,15 @@ def day_in(field: str, path: str = "") -> Combinable:
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 
 
-def number_in(field: str, path: str = "") -> Combinable:
+def extract_number(field: str, path: str = "") -> Combinable:
     """Return the number in a metadata value; NULL if it is not a number."""
     written = KeyTextTransform(field, f"{path}metadata")
     return Case(When(Regex(written, Value(_NUMBER)), then=Cast(written, FloatField())), output_field=FloatField())
 
 
-def with_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
-    return rows.filter(Regex(day_in(field, path), Value(_DAY)))
+def filter_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+    return rows.filter(Regex(extract_day(field, path), Value(_DAY)))
 
 
-def with_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+def filter_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
     return rows.filter(Regex(KeyTextTransform(field, f"{path}metadata"), Value(_NUMBER)))

@@ -7,13 +7,15 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, is_seen_by
+from retrieval.models.narrowing import build_readers, build_seen_condition
 
 
 def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
     """Return the collections in which no document is hidden from ``user``."""
     hidden = (
-        Document.objects.exclude(is_seen_by(build_readers(user))) if build_readers(user) else Document.objects.none()
+        Document.objects.exclude(build_seen_condition(build_readers(user)))
+        if build_readers(user)
+        else Document.objects.none()
     )
     return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
 

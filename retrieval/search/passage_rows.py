@@ -60,7 +60,9 @@ def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> se
 NO_VECTOR = np.empty(0, np.float32)
 
 
-def load_stored_chunks(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
+def load_stored_chunks(
+    chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True
+) -> dict[int, StoredChunk]:
     """Return the chunks' index data by id. Deleted chunks are missing.
 
     Vectors are those of the embedder; a chunk without one has an empty vector. Without ``terms``, BM25 weights are

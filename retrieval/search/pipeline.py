@@ -31,10 +31,10 @@ from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import restrict
+from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
-from retrieval.search.ranking.fusion import merge_searches, boost, fuse
+from retrieval.search.ranking.fusion import boost, fuse, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, put_own_language_first
@@ -270,7 +270,7 @@ def _retrieve(
     watch.lap("legs")
     if tried:
         # Stored questions only help passages that pass the filters. Tried questions must do the same.
-        passing = restrict(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
+        passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
     watch.lap("scores")

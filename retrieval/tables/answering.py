@@ -1,4 +1,4 @@
-"""Compute answers from all rows of tables, and show the relevant rows."""
+"""Answer questions from all rows of a table: compute a value, or select the matching rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def answer_from_tables(
     make_nearness: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
-    """Return a computed value, or else the matching rows; None if the question is not clearly about a table.
+    """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
 
-    The first of ``candidates`` that answers counts. Questions are read in English and Dutch; the result is in
-    ``language``.
+    The first of ``candidates`` with a computed value is used. Only English and Dutch questions are understood.
+    Conditions in the result are in ``language``.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -60,7 +60,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question names; None if it selects no part of the rows."""
+    """Return the rows of the passage's table that the question selects; None if these are none or over half."""
     table = load_table_of(passage, question)
     if table is None:
         return None
@@ -76,12 +76,12 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _show(reading, computed, table, language) if computed is not None else None
 
 
-# Below these limits, matching rows show all columns.
+# Matching rows show all columns if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """Return the result with the offsets of its cells; None while the document is read again."""
+    """Return the computed result with the offsets of its cells; None if the table was deleted in the meantime."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
@@ -148,9 +148,9 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
 
 
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
-    """Return the condition in words, such as "category = pump".
+    """Return the condition as text, such as "category = pump".
 
-    ``is_part`` writes "contains", if the words are only part of a matching cell.
+    ``is_part`` writes "contains" instead of "=", for words that are only a part of a matching cell.
     """
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")

@@ -1,4 +1,4 @@
-"""Compute a reading over all rows of its table. PURE."""
+"""Compute the answer to an interpreted question from all rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_ROWS_SHOWN = 50
 class Computed:
     """The result of a computation.
 
-    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. ``answer`` is the
-    column that answers, if any.
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
+    column with the answer, or None.
     """
 
     operation: Operation
@@ -29,7 +29,10 @@ class Computed:
 
 
 def compute(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Return the result; None if a relevant cell is unclear, or no row fits (except for a count)."""
+    """Return the result; None if it depends on a cell that cannot be compared, or if no row matches.
+
+    A count needs no matching row.
+    """
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _find_matching(reading, reading.conditions, table)
@@ -53,7 +56,10 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; None if that is uncertain, unless only rows are shown."""
+    """Return the rows that meet the conditions; None if a cell cannot be compared.
+
+    If the interpretation only shows rows, a row with such a cell is left out instead.
+    """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
@@ -75,7 +81,10 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """Return the count, or the rows if cells of the counted column repeat or may be lists; None without rows."""
+    """Return the count of rows, or of different cells in the asked column; None without rows.
+
+    The rows are returned instead of a count if cells repeat or may contain lists.
+    """
     if not rows:
         return None
     count = len(rows)
@@ -86,7 +95,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if reading.answer != table.subject and any(
             isinstance(cell, str) and len(keys_of_cell(cell)) > 2 for cell in cells
         ):
-            return _show(rows)  # These cells may be lists.
+            return _show(rows)  # the cells may contain lists
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
             return _show(rows)
@@ -117,12 +126,12 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """Return the row with the most or the least; None on a tie."""
+    """Return the row with the highest or lowest number; None for a tie."""
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
-        return None  # An empty number may be zero.
+        return None  # an empty cell may mean zero
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]

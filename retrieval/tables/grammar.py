@@ -1,6 +1,6 @@
-"""Read a question's spans as one operation, one answer and conditions. PURE.
+"""Interpret the spans of a question as one operation on a table, with conditions and an answer column. PURE.
 
-If a span has no meaning, or could have two, there is no reading.
+A question is not interpreted if a span has no meaning, or two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from retrieval.tables.names import fold, singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
-# Shorter tables answer look-ups, but no counts or ranks.
+# Tables with fewer rows answer look-ups and comparisons, but no counts or rankings.
 FEWEST_ROWS = 5
 COMPARATORS = {
     Word.ABOVE: ">",
@@ -31,7 +31,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# A year after these words ends a period.
+# After these words a year is the end of a period, which no condition can express.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
@@ -40,8 +40,9 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 class Condition:
     """A condition on the cells of one column.
 
-    ``operator`` is one of = < <= > >= between, which compare numbers (or years, with the prefix ``year``), ``is``,
-    which compares names, or ``contains``. ``values`` are alternatives or bounds. ``shown`` is from the question.
+    The ``operator`` is one of = < <= > >= between, for numbers; the same with the prefix ``year``, for years; ``is``,
+    for names; or ``contains``. ``values`` are the bounds, or alternatives of which one must match. ``shown`` is the
+    text in the question.
     """
 
     column: int
@@ -51,7 +52,7 @@ class Condition:
     is_negated: bool = False
 
     def holds(self, value: CellValue) -> bool | None:
-        """Return whether the value meets the condition; None if unclear."""
+        """Return whether the value meets the condition; None if the value cannot be compared."""
         found = self._holds(value)
         return found if found is None or not self.is_negated else not found
 
@@ -89,10 +90,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """A question's meaning in a table.
+    """The interpretation of a question about a table.
 
-    The cells of ``answer`` answer; ``order`` is ranked or computed. ``is_distinct`` counts different cells;
-    ``is_least`` asks for the lesser of two rows, or the lowest.
+    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged.
+    ``is_distinct`` counts different cells. ``is_least`` asks for the lowest, or the lower of two. ``shown`` are further
+    columns to show.
     """
 
     operation: Operation
@@ -191,7 +193,7 @@ class _Reader:
         return self.question[self.spans[at].start : self.spans[at].end]
 
     def _read_value(self, at: int) -> bool:
-        """Read a value, with a column named next to it, and return whether it is clear."""
+        """Add a condition for the value at this span and its column; return False if several columns are possible."""
         span = self.spans[at]
         columns = span.columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
@@ -211,7 +213,7 @@ class _Reader:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
-        """Read a number, as in "more than 5 kg", and return whether it is clear."""
+        """Add a condition for the number at this span, as in "more than 5 kg"; False if its column is unclear."""
         sign, first, last = "=", at, at
         if self.spans[at].word is Word.BETWEEN:
             sign = "between"
@@ -234,7 +236,7 @@ class _Reader:
         return True
 
     def _read_year(self, at: int) -> bool:
-        """Read a year, and return whether it is clear."""
+        """Add a condition for the year at this span; return False if its column is unclear."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(beside) == 1:
@@ -256,7 +258,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Read "with nougat", "without nougat" or "no alcohol"."""
+        """Add a condition for a column named at this span, as in "with nougat", "without nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
@@ -372,7 +374,7 @@ class _Reader:
         if len(ranking) == 1:
             order = self._only(ranking[0])
         elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]  # No other column can be ranked.
+            order = self.table.measures[0]  # no other column can be ranked
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):
@@ -383,15 +385,15 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject  # An example is "the cheapest".
+                answer = self.table.subject  # for example "the cheapest"
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
-                answer = order  # An example is "what is the highest price".
+                answer = order  # for example "what is the highest price"
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """Read "who has more gold, Spain or Italy"."""
+        """Return the interpretation of a comparison such as "who has more gold, Spain or Italy", or None."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]

@@ -1,4 +1,4 @@
-"""The rows of a table, and the names of its cells and columns in questions. PURE."""
+"""Describe a table for questions: its rows, and the words that name its cells and columns. PURE."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# A season such as 2004–05 does not match.
+# A year, but not a season such as 2004–05.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# Words that only describe a column, at the beginning or end of its name: beer_servings.
+# Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
 _LONGEST_SUMMARY = 30
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """A row's values, one a column; None is an empty cell, or one that was not read."""
+    """A row with one value for each column. None is an empty cell, or a cell that was not loaded."""
 
     ordinal: int
     values: tuple[CellValue, ...]
@@ -50,7 +50,10 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def keys_of_cell(text: str) -> frozenset[str]:
-    """Return the keys of a cell: its text, the text without notes in brackets, and listed items."""
+    """Return keys of the names by which a question may refer to the cell.
+
+    The names are the cell's text, the text without notes in brackets, and the items if the text is a list.
+    """
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
@@ -74,8 +77,8 @@ def years_of(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least these columns. ``named_rows`` are only some rows if
-    ``is_long``.
+    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows, or
+    some of them if ``is_long``.
     """
 
     pk: int
@@ -108,7 +111,7 @@ class KnownTable:
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by sorted words that name them."""
+        """The columns by the words that name them. The words of a key are sorted."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -117,7 +120,7 @@ class KnownTable:
             words = self.words_of_column(at)
             whole.setdefault(tuple(sorted(words)), set()).add(at)
             while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
-                words = words[1:]  # Examples are "No. of wins" and "Σ points".
+                words = words[1:]  # for example "No. of wins" and "Σ points"
                 whole.setdefault(tuple(sorted(words)), set()).add(at)
             if len(words) > 1 and words[-1] in _MEASURES:
                 partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
@@ -128,19 +131,19 @@ class KnownTable:
 
     @cached_property
     def data_count(self) -> int:
-        """The number of rows without totals; all rows of a long table."""
+        """The number of rows without rows of totals. A long table's rows of totals are counted."""
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
     def subject(self) -> int | None:
-        """The column that names the rows: the first text column, if its cells are filled and different."""
+        """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
         return first if first is not None and self.tells_apart(first) else None
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the named rows that contain a word, by the word's singular."""
+        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
@@ -149,7 +152,7 @@ class KnownTable:
 
     @cached_property
     def naming(self) -> Sequence[int]:
-        """The columns that name a row: the subject and, if its cells are codes, the next text column."""
+        """The columns that name a row: the subject column and, if its cells are codes, the next text column."""
         first = self.subject if self.subject is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
@@ -180,7 +183,7 @@ class KnownTable:
 
     @cached_property
     def measures(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked: no ordinals, no years."""
+        """The columns of numbers that can be ranked. Ranks, numbers that name, and years are not among them."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
@@ -190,7 +193,7 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def words_of_column(self, at: int) -> list[str]:
-        """Return the words of the column's name in singular, without stop words and the unit; empty if unnamed."""
+        """Return the words of the column's name in singular, without stop words and unit; empty if it has no name."""
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
@@ -204,6 +207,6 @@ _SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "n
 
 
 def name_word(word: str) -> str:
-    """Return a word in the form in which names of columns and words of questions are compared."""
+    """Return a form of the word that is equal for synonyms, singular and plural, to compare names with questions."""
     found = singular(word)
     return _SAME_WORDS.get(found, found)

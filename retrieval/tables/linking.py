@@ -1,4 +1,4 @@
-"""Link the words of a question to the columns, cells, numbers and phrases of a table. PURE."""
+"""Find the columns, cells, numbers and phrases that the words of a question mean in a table. PURE."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Kind(Enum):
 class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
-    ``columns`` are named, or contain the value with this ``key``. ``number`` is a number or year with its ``unit``. A
-    range has the ``word`` BETWEEN and ends at ``upper``.
+    ``columns`` are the columns that it names, or that contain the value ``key``. ``number`` is a number or year, with
+    its ``unit``. A range has the ``word`` BETWEEN, and ends at ``upper``.
     """
 
     kind: Kind
@@ -53,10 +53,10 @@ class QuestionSpan:
 
 
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
-    """Return the spans of the question in order, without filler; None if a word has no clear meaning.
+    """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
 
-    A column's whole name that is also a whole cell is unclear. ``partly`` takes it for the cell, and keeps words
-    without a meaning.
+    Words that name both a column and a cell are unclear. With ``partly``, the result is never None: these words name
+    the cell, and words without a meaning are kept.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -64,13 +64,13 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """Both results of :func:`link`: ``spans`` with ``partly``, and ``whole`` without."""
+    """The results of :func:`link` with ``partly`` (``spans``) and without (``whole``)."""
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
 
 
-# Several steps link the same question.
+# Cached, because several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
@@ -121,7 +121,7 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, first: int, end: int) -> bool:
-        """Return whether the tokens are only a part of a name such as ``PING_BODY_LIMIT``."""
+        """Return whether the tokens are only a part of an identifier such as ``PING_BODY_LIMIT``."""
         return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
 
     @functools.cached_property
@@ -134,7 +134,7 @@ class _Linker:
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
-        # "Name the teams" does not ask for names.
+        # In "Name the teams", "name" is a verb and not a column.
         columns = frozenset() if norms == ("name",) and first == 0 else self._columns_named(norms)
         if columns:
             yield self._span(Kind.COLUMN, first, end, columns=columns)
@@ -197,7 +197,7 @@ class _Linker:
             norms, scale = [scaled[1]], 1e3
         value = NUMBERS.get(norms[0])
         if value is None:
-            # People do not type three decimals: 200.000 inwoners.
+            # Three digits after a point are thousands: 200.000 inwoners.
             digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
             value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
         if value is None:

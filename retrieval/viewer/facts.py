@@ -11,7 +11,7 @@ from django.utils.formats import date_format
 
 from retrieval.models import Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import write_number
+from retrieval.rights.offered_filters import write_plain_number
 
 _LONGEST = 200
 
@@ -50,4 +50,4 @@ def _write_one(value: str | float, kind: str) -> str:
             return date_format(date.fromisoformat(str(value)[:10]), "DATE_FORMAT")
         except ValueError:
             return ""
-    return write_number(float(value)) if isinstance(value, int | float) else value.strip()
+    return write_plain_number(float(value)) if isinstance(value, int | float) else value.strip()

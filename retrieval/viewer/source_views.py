@@ -32,8 +32,14 @@ from retrieval.documents.file_icons import choose_icon
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
-from retrieval.rights.chosen_filters import build_form, list_chips, read_form, remove, to_query, to_restrictions
-from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.chosen_filters import (
+    build_form,
+    build_query,
+    list_chips,
+    read_chosen_filters,
+    to_restrictions,
+)
+from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import list_passing
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
@@ -85,8 +91,8 @@ def library(request: HttpRequest) -> HttpResponseBase:
         documents = documents.filter(collection__slug=wanted["collection"])
     for word in wanted["q"].split()[:10]:
         documents = documents.filter(Q(title__icontains=word) | Q(source__icontains=word))
-    offered = list_offered(request.user, wanted["collection"])
-    chosen, problem = read_form(request.GET, offered)
+    offered = list_offered_filters(request.user, wanted["collection"])
+    chosen, problem = read_chosen_filters(request.GET, offered)
     if chosen:
         within = tuple(each.pk for each in collections)
         narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
@@ -101,7 +107,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
         "rows": [(document, choose_icon(document.media_type)) for document in listed],
         "wanted": wanted,
         "filter_fields": build_form(offered, chosen),
-        "filter_chips": [(chip, _write_query(kept, remove(chosen, chip.token))) for chip in chips],
+        "filter_chips": [(chip, _write_query(kept, remove_chip(chosen, chip.token))) for chip in chips],
         "filter_problem": problem,
         "query": _write_query(kept, chosen),
         "asked": _write_query({"collection": wanted["collection"]}, chosen),
@@ -111,7 +117,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
     """Return the list's parameters for a link."""
-    query = to_query(chosen)
+    query = build_query(chosen)
     query.update(wanted)
     return query.urlencode()
 

@@ -23,7 +23,7 @@ from retrieval import gates
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import find_draft
 from retrieval.gates import PublicationRefused
-from retrieval.index.chunk_writer import lock_statistics, refresh_planner_statistics, reweigh
+from retrieval.index.chunk_writer import lock_statistics, recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
     Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
     if documents:
         return True
-    reweigh(working_copy)
+    recompute_term_weights(working_copy)
     Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN)
     transaction.on_commit(refresh_planner_statistics, robust=True)
     return False
@@ -219,7 +219,7 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
         documents.filter(pk__in=ids).delete()
         return True
     if draft.status == Draft.Status.PUBLISHED:
-        reweigh(draft.collection)
+        recompute_term_weights(draft.collection)
     working_copy.delete()
     return False
 

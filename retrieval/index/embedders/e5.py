@@ -61,26 +61,26 @@ class FourBitFile:
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._numbers("4sI")  # format and version
-        self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
-        (self.epsilon, _) = self._numbers("fi")
-        self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
-        (self._text_bytes,) = self._numbers("Q")
+        self._read_numbers("4sI")  # format and version
+        self.width, self.layers, self.heads, _, self.words, _, _ = self._read_numbers("7i")
+        (self.epsilon, _) = self._read_numbers("fi")
+        self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._read_numbers("5i")
+        (self._text_bytes,) = self._read_numbers("Q")
         self._pieces_at = self._place
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
-        _, characters_bytes = self._numbers("iI")
+        _, characters_bytes = self._read_numbers("iI")
         self._place += characters_bytes
         # By tensor name: number of values, offset and number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
-        for _ in range(self._numbers("i")[0]):
-            (name,) = self._numbers(f"{self._numbers('H')[0]}s")
-            _, *place = self._numbers("BIQQ")
+        for _ in range(self._read_numbers("i")[0]):
+            (name,) = self._read_numbers(f"{self._read_numbers('H')[0]}s")
+            _, *place = self._read_numbers("BIQQ")
             self._tensors[name.decode()] = tuple(place)
-        self._word_blocks = self._blocks("emb.word", self.words, self.width)
+        self._word_blocks = self._get_blocks("emb.word", self.words, self.width)
 
     def pieces(self) -> Iterator[tuple[str, float]]:
-        ends = self._array("<u4", self._pieces_at, self.piece_count + 1)
-        scores = self._array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
+        ends = self._read_array("<u4", self._pieces_at, self.piece_count + 1)
+        scores = self._read_array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
         text_at = self._pieces_at + ends.nbytes + scores.nbytes
         text = self._content[text_at : text_at + self._text_bytes].tobytes()
         for number, score in enumerate(scores):
@@ -92,34 +92,36 @@ class FourBitFile:
 
     def weights(self) -> dict[str, Vectors]:
         """Return all weights except the vectors of words, by their names in BERT checkpoints."""
-        read = {name: self._exact(short) for short, name in _TENSORS.items()}
+        read = {name: self._read_floats(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
         for layer in range(self.layers):
             for short, name in _LAYER_TENSORS.items():
                 matrix, bias = f"l{layer}.{short}.w", f"l{layer}.{short}.b"
                 bert = f"encoder.layer.{layer}.{name}"
-                read[f"{bert}.bias"] = self._exact(bias)
+                read[f"{bert}.bias"] = self._read_floats(bias)
                 if name.endswith("LayerNorm"):
-                    read[f"{bert}.weight"] = self._exact(matrix)
+                    read[f"{bert}.weight"] = self._read_floats(matrix)
                 else:
                     out = self._tensors[bias][0]
-                    read[f"{bert}.weight"] = _unpack_values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
+                    read[f"{bert}.weight"] = _unpack_values(
+                        self._get_blocks(matrix, out, self._tensors[matrix][0] // out)
+                    )
         return read
 
-    def _exact(self, name: str) -> Vectors:
+    def _read_floats(self, name: str) -> Vectors:
         values, place, _ = self._tensors[name]
-        return self._array("<f4", place, values)
+        return self._read_array("<f4", place, values)
 
-    def _blocks(self, name: str, rows: int, columns: int) -> npt.NDArray[np.uint8]:
+    def _get_blocks(self, name: str, rows: int, columns: int) -> npt.NDArray[np.uint8]:
         _, place, size = self._tensors[name]
         return self._content[place : place + size].reshape(rows, columns // _BLOCK, _BLOCK_BYTES)
 
-    def _numbers(self, form: str) -> tuple[Any, ...]:
+    def _read_numbers(self, form: str) -> tuple[Any, ...]:
         place, self._place = self._place, self._place + struct.calcsize(f"<{form}")
         return struct.unpack(f"<{form}", self._content[place : self._place].tobytes())
 
-    def _array(self, kind: str, place: int, count: int) -> npt.NDArray[Any]:
+    def _read_array(self, kind: str, place: int, count: int) -> npt.NDArray[Any]:
         return np.frombuffer(self._content, kind, count, place)
 
 
@@ -224,7 +226,7 @@ class MultilingualE5(OnnxEmbedder):
                 return SentencePieceProcessor(model_file=str(self.pieces_path))
             except (RuntimeError, OSError):
                 logger.warning("The cached tokenizer %s cannot be read and is written again.", self.pieces_path)
-        self.keep(self.pieces_path, sentencepiece_model(weights))
+        self.keep(self.pieces_path, build_sentencepiece_model(weights))
         return SentencePieceProcessor(model_file=str(self.pieces_path))
 
 
@@ -234,7 +236,7 @@ def find_weights() -> Path | None:
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
-def sentencepiece_model(weights: FourBitFile) -> bytes:
+def build_sentencepiece_model(weights: FourBitFile) -> bytes:
     """Return the tokenizer as a serialized SentencePiece model, which gives the ids of the weights' file.
 
     XLM-RoBERTa normalizes text by SentencePiece's rule nmt_nfkc.

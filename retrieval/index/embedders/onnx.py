@@ -22,10 +22,10 @@ from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sent
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
     OpenedInProcess,
-    hidden_output,
+    find_hidden_output,
+    find_sentence_output,
     open_session,
-    sentence_output,
-    text_inputs,
+    read_input_types,
 )
 from retrieval.protocols import TextEmbedder
 
@@ -228,7 +228,7 @@ class LocalEmbedder(OnnxEmbedder):
         try:
             session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
             output, finish = self._choose_output(session)
-            tokenizer, inputs = load_tokenizer(read.folder), text_inputs(session)
+            tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
             raise
         except Exception as error:  # ONNX Runtime's exceptions have no common base class
@@ -242,7 +242,7 @@ class LocalEmbedder(OnnxEmbedder):
         and without one the mean of the last layer. Raises: ValueError if both outputs are missing, and the errors of
         :meth:`Dense.load`.
         """
-        read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
+        read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
         if hidden is not None and (read.pooling is not None or sentence is None):
             steps = [(read.pooling or Pooling.MEAN).of, *(each.load() for each in read.dense)]

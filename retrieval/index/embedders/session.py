@@ -82,7 +82,7 @@ def give_memory_back() -> None:
         trim(0)
 
 
-def text_inputs(session: Any) -> dict[str, Integer]:
+def read_input_types(session: Any) -> dict[str, Integer]:
     """Return the types of a model's inputs by name. Raises: ValueError if other inputs than tokens are needed."""
     inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
     if "input_ids" not in inputs or not inputs.keys() <= TEXT_INPUTS:
@@ -92,7 +92,7 @@ def text_inputs(session: Any) -> dict[str, Integer]:
     return {name: of for name, of in inputs.items() if of is not None}
 
 
-def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.NDArray[np.integer[Any]]]:
+def build_model_inputs(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.NDArray[np.integer[Any]]]:
     """Return a model's inputs for one text or pair: arrays of shape (1, tokens)."""
     known = {
         "input_ids": encoding.ids,
@@ -171,18 +171,18 @@ class EmbeddingRuntime:
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
-        feed = feed_of(encoding, self.inputs)
+        feed = build_model_inputs(encoding, self.inputs)
         return embed(self.session, [self.output], feed, len(encoding.ids), self.finish)
 
 
-def hidden_output(session: Any) -> str | None:
+def find_hidden_output(session: Any) -> str | None:
     """Return the name of the output with the last layer, shape (batch, tokens, width); None if there is none."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]
     return next(iter(known or [name for name, shape in outputs.items() if len(shape) == 3]), None)
 
 
-def sentence_output(session: Any) -> str | None:
+def find_sentence_output(session: Any) -> str | None:
     """Return the name of the output with the sentence vector; None if there is none."""
     return next((each.name for each in session.get_outputs() if each.name == SENTENCE_OUTPUT), None)
 

@@ -20,7 +20,13 @@ from django.core.exceptions import ImproperlyConfigured
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
-from retrieval.index.embedders.session import OpenedInProcess, feed_of, open_session, text_inputs, well_formed
+from retrieval.index.embedders.session import (
+    OpenedInProcess,
+    build_model_inputs,
+    open_session,
+    read_input_types,
+    well_formed,
+)
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_chunk_texts
 
@@ -122,7 +128,7 @@ class _PairRuntime:
     def score(self, query: str, text: str) -> float:
         encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
         try:
-            outputs = self.session.run(None, feed_of(encoding, self.inputs))
+            outputs = self.session.run(None, build_model_inputs(encoding, self.inputs))
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise RerankFailed(
                 f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"
@@ -170,7 +176,7 @@ def _load(folder: Path) -> _PairRuntime:
         tokenizer = load_tokenizer(folder)
         tokenizer.enable_truncation(tokens)
         session = open_session(str(export))
-        return _PairRuntime(session, tokenizer, text_inputs(session), is_sigmoid)
+        return _PairRuntime(session, tokenizer, read_input_types(session), is_sigmoid)
     except Exception as error:  # ONNX Runtime's exceptions have no other base
         raise ImproperlyConfigured(
             f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "

@@ -8,13 +8,13 @@ from django.db import connection
 from pgvector import SparseVector
 
 from retrieval.index.term_statistics import (
-    analysed_by,
+    build_configuration_condition,
     count_passages_in,
     group_by_configuration,
-    mixed_among,
+    list_mixed_collections,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import all_of, any_of, quote, limit_to_one_field
+from retrieval.search.ranking.tsquery import all_of, any_of, limit_to_one_field, quote
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
 from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, find_unknown_terms
 from retrieval.text.terms import (
@@ -43,7 +43,7 @@ def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int
         return "", []
     conditions, parameters = [], list[object]()
     for configuration, pks in collections.items():
-        condition, values = analysed_by(configuration, pks)
+        condition, values = build_configuration_condition(configuration, pks)
         conditions.append(condition)
         parameters += values
         if tsqueries[configuration]:
@@ -311,7 +311,7 @@ def build_queries(
                 LexicalQuery(
                     configuration,
                     pks,
-                    mixed_among(pks),
+                    list_mixed_collections(pks),
                     idf,
                     tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                     1 + settings.BM25_K1,

@@ -11,10 +11,10 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import Q
 
 from core.database import fetch
-from retrieval.index.term_statistics import analysed_by, read_lexemes
+from retrieval.index.term_statistics import build_configuration_condition, read_lexemes
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
-from retrieval.rights.search_filters import document_condition, restrict
+from retrieval.rights.search_filters import build_document_condition, filter_by_document
 from retrieval.search.ranking.lexical_query import (
     ROUNDING,
     LexicalQuery,
@@ -45,7 +45,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
-            restrict(Chunk.objects.filter(collection__in=one.collections), filters)
+            filter_by_document(Chunk.objects.filter(collection__in=one.collections), filters)
             .filter(~Q(collection__in=one.mixed) | Q(configuration=one.configuration))
             .filter(MatchesTsQuery("search_vector", one.tsquery))
             .count()
@@ -213,10 +213,10 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
     The rarest terms are searched first. The search widens until no passage outside can have a higher score.
     """
     try:
-        passing, passing_values = document_condition(filters)
+        passing, passing_values = build_document_condition(filters)
     except EmptyResultSet:
         return []
-    analysed, analysed_values = analysed_by(query.configuration, query.collections)
+    analysed, analysed_values = build_configuration_condition(query.configuration, query.collections)
     products, weights = _build_inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:

@@ -20,10 +20,10 @@ from retrieval.exceptions import RetrieverFailed
 from retrieval.index.active_embedder import encode_query, searched_embedder
 from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import count_passages_in
-from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
+from retrieval.index.vector_index import build_exact_distance, build_indexed_distance, build_scan_settings
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
-from retrieval.rights.search_filters import document_condition
+from retrieval.rights.search_filters import build_document_condition
 from retrieval.search.ranking.lexical_query import build_chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
@@ -51,7 +51,7 @@ class VectorRanker(Ranker):
         looked_at = (
             depth * self._plan.settings.oversampling * _compute_widening(count_passages_in(self._filters.collections))
         )
-        scan = scan_settings(round(looked_at))
+        scan = build_scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
                 rows = self._find_nearest(query, depth)
@@ -65,7 +65,7 @@ class VectorRanker(Ranker):
 
     def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
-        passing, values = document_condition(self._filters)
+        passing, values = build_document_condition(self._filters)
         meeting, demanded = build_chunk_condition(self._parsed, collections)
         source = (
             f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
@@ -75,9 +75,9 @@ class VectorRanker(Ranker):
         if count_passages_in(collections) <= EXACT_UP_TO or (
             (passing or meeting) and _has_few_rows(source, parameters)
         ):
-            distance, order = exact_distance(), "distance, chunk_id"
+            distance, order = build_exact_distance(), "distance, chunk_id"
         else:
-            distance, order = indexed_distance(embedder), "distance"
+            distance, order = build_indexed_distance(embedder), "distance"
         return fetch(
             f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
         )

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from retrieval.index.term_statistics import (
-    collection_states,
     count_passages_in,
     group_by_configuration,
+    read_collection_states,
     read_frequencies,
     read_lexemes,
 )
@@ -44,7 +44,7 @@ def find_named_collections(question: str, collection_ids: Sequence[int]) -> tupl
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
-    for state in collection_states(collection_ids):
+    for state in read_collection_states(collection_ids):
         others = [pk for pk in collection_ids if pk != state.pk]
         names = [_WORDS.findall(name.casefold()) for name in state.names]
         if any(

@@ -26,7 +26,7 @@ from retrieval.index.term_statistics import (
     read_tokens,
 )
 from retrieval.models import Chunk, Document
-from retrieval.models.narrowing import is_seen_by
+from retrieval.models.narrowing import build_seen_condition
 from retrieval.search.ranking.tsquery import MatchesTsQuery, quote
 from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, find_identifiers, inverse_document_frequency
@@ -79,7 +79,11 @@ MOST_TERMS = 8
 
 def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
-    return chunks.filter(document__in=Document.objects.filter(is_seen_by(readers)).order_by()) if readers else chunks
+    return (
+        chunks.filter(document__in=Document.objects.filter(build_seen_condition(readers)).order_by())
+        if readers
+        else chunks
+    )
 
 
 def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
@@ -87,7 +91,9 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
     if not readers or not named:
         return set(named)
     try:
-        seen, parameters = filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
+        seen, parameters = (
+            filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
+        )
     except EmptyResultSet:  # no collection was given
         return set()
     with connection.cursor() as cursor:

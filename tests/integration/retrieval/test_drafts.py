@@ -22,7 +22,7 @@ from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
-from retrieval.index.chunk_writer import reweigh, rewrite_questions
+from retrieval.index.chunk_writer import recompute_term_weights, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights.search_filters import build_filters, unrestricted_filters
 from retrieval.search.pipeline import search
@@ -45,7 +45,7 @@ HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
 def library(collection, ingest):
     for source, text in (("pump.md", PUMP), ("valve.md", VALVE), ("heater.md", HEATER)):
         ingest(collection, source, text, metadata={"site": "north"})
-    reweigh(collection)
+    recompute_term_weights(collection)
     return collection
 
 

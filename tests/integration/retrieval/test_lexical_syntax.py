@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.vector_index import indexed_distance
+from retrieval.index.vector_index import build_indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import unrestricted_filters
@@ -94,10 +94,10 @@ def test_few_passages_that_meet_a_constraint_are_compared_exactly(library, inges
     asked = []
 
     def asking(embedder):
-        asked.append(indexed_distance(embedder))
+        asked.append(build_indexed_distance(embedder))
         return asked[-1]
 
-    monkeypatch.setattr(dense_ranker, "indexed_distance", asking)
+    monkeypatch.setattr(dense_ranker, "build_indexed_distance", asking)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 3)
     assert len(VectorRanker('"wet rotor"', unrestricted_filters(), PLAN).rank(50).chunks) == 1
     assert asked == []

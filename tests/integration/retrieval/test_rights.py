@@ -6,7 +6,7 @@ from django.db import IntegrityError, connection, transaction
 
 from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.vector_index import index_name
+from retrieval.index.vector_index import get_index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
 from retrieval.rights.search_filters import build_filters, hash_restrictions, unrestricted_filters
 from retrieval.search.passage_rows import load_passages
@@ -181,5 +181,5 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
 
     monkeypatch.setattr(dense_ranker, "fetch", explained)
     assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
-    assert f"Index Scan using {index_name(active_embedder())}" in statements[0]
+    assert f"Index Scan using {get_index_name(active_embedder())}" in statements[0]
     assert "metadata" in statements[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retrieval.exceptions import InvalidQuery
 from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.ranking.fusion import merge_searches, fuse
+from retrieval.search.ranking.fusion import fuse, merge_searches
 from retrieval.search.ranking.plans import build_plan
 from retrieval.types import QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
