@@ -32,7 +32,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         package = parse_xml(archive.read(package_path))
         chapters = [path for path in _list_chapters(package, package_path) if path in names]
         if "META-INF/encryption.xml" in names:
-            # Most books encrypt only their fonts.
+            # Most encrypted books only encrypt their fonts.
             encryption = parse_xml(archive.read("META-INF/encryption.xml"))
             locked = {unquote(str(uri)) for uri in encryption.xpath("//*[local-name()='CipherReference']/@URI")}
             if not locked.isdisjoint(chapters):
@@ -55,7 +55,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
-    """Yield the chapters' paths, without the table of contents, which repeats the headings."""
+    """Yield the paths of the chapters. The table of contents is left out, because it repeats the headings."""
     items = {
         item.get("id"): item
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
@@ -91,18 +91,19 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # A document's first entry names the whole document, so it must win in a dict.
+        # The order is reversed because the first entry of a file names the whole file, and the last one in a dict is
+        # kept.
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # HTML would read an empty <title/> as the start of a title that contains the whole page.
+        # The HTML parser would take all text after an empty <title/> as the title.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
             name = etree.QName(element).localname
-            # Asides and footers belong to the book.
+            # The HTML converter drops asides and footers, but in a book they are content.
             element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)

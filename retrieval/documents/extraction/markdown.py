@@ -1,4 +1,4 @@
-"""Find the headings of Markdown and the blocks that must not be cut. PURE."""
+"""Find the headings of Markdown, and the blocks that a passage should contain whole. PURE."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_structure(text: str, title: str = "", media_type: str = "") -> Extracte
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """Return the top-level ``key: value`` lines of YAML or TOML front matter, and the offset of the body.
+    """Return the ``key: value`` lines of YAML or TOML front matter, and the offset of the text after it.
 
     Nested values, lists and multi-line strings are left out.
     """
@@ -53,9 +53,9 @@ def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
 
 
 def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
-    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole."""
+    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole in a passage."""
     parser = MarkdownIt("commonmark").enable("table")
-    # Parsing without the inline pass is twice as fast.
+    # The inline pass is not needed, and would double the time.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
     starts = find_line_starts(text)
@@ -75,7 +75,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """Return the title of the only top-level heading, or of a level-1 heading at the start; else empty."""
+    """Return the only heading of the highest level, or a heading of level 1 at the start; otherwise ""."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Some formats have a name instead of a pattern; other names are no format.
+# Named number formats of XML workbooks. Other names are no number formats.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -45,7 +45,7 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    # xlrd raises any exception; the other library then reads the file
+    # xlrd raises any exception; then the other library reads the file
     except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
@@ -123,7 +123,7 @@ def _get(element: etree._Element, name: str) -> str:
 
 
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield numbered elements; an element may set its own index and span several."""
+    """Yield elements with their numbers, from 1. An element may set its own number, or count as several."""
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)

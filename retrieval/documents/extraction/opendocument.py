@@ -1,4 +1,4 @@
-"""Convert OpenDocument: ODT as Markdown, ODP slide by slide."""
+"""Convert OpenDocument texts (ODT) and presentations (ODP) to Markdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Elements that repeat headings, deleted text, comments, and notes on a slide.
+# Elements that are skipped: they repeat headings, or contain deleted text, comments or the notes of a slide.
 _PASSED_OVER = frozenset(
     map(
         name,

@@ -1,4 +1,4 @@
-"""Open OpenDocument files, and extract the tables of ODS spreadsheets."""
+"""Open OpenDocument files, and extract the tables of spreadsheets (ODS)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def name(prefixed: str) -> str:
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
 
-# Comments, tracked deletions and picture descriptions are no words of the document; tables are read separately.
+# Comments, tracked deletions and descriptions of pictures are not text of the document. Tables are read separately.
 _NOT_READ = frozenset(
     map(
         name,
@@ -53,7 +53,10 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """Return the document's root and title. Raises: DocumentRejected for a file that is encrypted or too large."""
+    """Return the root and the title of an OpenDocument file.
+
+    Raises: DocumentRejected if it is encrypted or too large.
+    """
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -74,7 +77,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the words with single spaces, line breaks, and footnotes in parentheses."""
+    """Return the element's text with single spaces, line breaks, and footnotes in parentheses."""
     return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
 
 
@@ -88,7 +91,7 @@ def _read_pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A text box contains paragraphs.
+                # A text box contains paragraphs, which need a space between them.
                 yield " "
                 yield from _read_pieces(child)
                 yield " "
@@ -103,7 +106,7 @@ def _read_pieces(element: Element) -> Iterator[str]:
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """Return the rows, including grouped rows, without rows of tables inside cells."""
+    """Return the table's rows, also those in groups, but not those of tables in its cells."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 
@@ -112,7 +115,7 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-# Real files never repeat cells this often.
+# A file that repeats more cells than this is malicious.
 _MOST_CELLS = 1_000_000
 _CHART = re.compile(r"Object [^/]*/content\.xml")
 _SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
@@ -185,7 +188,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    """Return whether a row or column is hidden, other than by a filter or a group."""
+    """Return whether a user hid the row or column. A filter or a collapsed group does not count."""
     is_collapsed = element.get(name("table:visibility")) == "collapse"
     return is_collapsed and next(element.iterancestors(name(group)), None) is None
 
@@ -222,7 +225,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the digits of ``shown`` with a decimal point, to match the value; empty if none matches."""
+    """Return the number in ``shown``, written with a decimal point, that equals ``value``; empty if none does."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
@@ -234,7 +237,7 @@ def _find_plain(shown: str, value: float) -> str:
 
 
 def _show_date(words: str, value: str) -> str:
-    """Return a full date as ISO 8601; a partial date unchanged."""
+    """Return a complete date in ISO 8601; a date without a day or year as it is shown."""
     day, _, time = value.partition("T")
     numbers = re.findall(r"\d+", words)
     is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))

@@ -1,4 +1,4 @@
-"""Extract PDF files and pictures: the text of their pages, and headings from bookmarks or fonts."""
+"""Extract the text of PDF files and pictures, with headings from bookmarks or from the size of fonts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines within this distance, in points, have the same height.
+# Lines whose heights differ by at most this many points are at the same height.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -51,9 +51,9 @@ _Shape = tuple[str, str]
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``.
 
-    These are outer lines (the highest or lowest two) that most pages repeat, apart from a number that increases with
-    the pages; or lines set off from the text at a height that most pages use, if a few repeat them. Files of fewer than
-    four pages stay unchanged.
+    The two highest and lowest lines of a page may be running lines. They are removed if most pages repeat them, apart
+    from a number that increases with the pages. A line with a space between it and the text is removed if most pages
+    have such a line at this height, and a few pages repeat it. Fewer than four pages stay unchanged.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -130,7 +130,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF, with ``recognised`` pages instead of their own text.
+    """Return the text of a PDF. For the pages in ``recognised``, the text of OCR replaces the file's own.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -151,7 +151,7 @@ def extract_pdf(
     join_tables(pages)
     text, places, headings = compose(pages)
     kept = {id(line) for page in pages for line in page.lines}
-    # Running titles and contents are dropped on purpose.
+    # Running headers and tables of contents were removed on purpose, so their words are not lost.
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
@@ -160,7 +160,7 @@ def extract_pdf(
         text,
         title=title or largest_heading(pages),
         unread_pages=unread,
-        # Headings from fonts are a guess.
+        # Headings found by the size of fonts are less certain than bookmarks.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -170,7 +170,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a file in one thread per process: pdfium is not thread-safe."""
+    """Open a PDF file. Only one thread of a process may do it, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -198,7 +198,7 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """Return the pages, the numbers of pages that need OCR, and the words of the others."""
+    """Return the pages, the numbers of the pages that need OCR, and the words of the other pages."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []
@@ -241,7 +241,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """Return headings for bookmarks whose words occur on their target page."""
+    """Return a heading for each bookmark whose words occur on the page to which it points."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:
@@ -268,7 +268,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of ``recognised`` pages; a TIFF may have several."""
+    """Return the text of the ``recognised`` pages of a picture. A TIFF file may have several pages."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

@@ -16,7 +16,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, f
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
-# Lines of base64, or a long run of it.
+# Base64, in several lines or in one long line.
 _ENCODED = re.compile(r"^(?:[A-Za-z0-9+/]{60,}\n){3,}(?:[A-Za-z0-9+/]+={0,2}\n)?|[A-Za-z0-9+/]{300,}={0,2}", re.M)
 _CAPITALS = re.compile("[A-Z]{3}")
 
@@ -29,7 +29,7 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     if media_type == RST or (sections and has_markup(text)):
         return with_structure(to_markdown(text), media_type=RST)
     sections = sections or find_headings(text)
-    # Only a heading at the start reliably names the whole text.
+    # Only a heading at the start of the text can be its title.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
@@ -47,7 +47,10 @@ def _read_xml(data: bytes) -> str:
 
 
 def find_underlined(text: str) -> list[Section]:
-    """Return the underlined headings; levels follow the first occurrence of the styles."""
+    """Return the underlined headings.
+
+    The first style of underline is level 1, the next new style level 2, and so on.
+    """
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
@@ -63,10 +66,10 @@ def find_underlined(text: str) -> list[Section]:
 
 
 def find_headings(text: str) -> list[Section]:
-    """Return the likely headings of text without markup; empty unless they are consistent.
+    """Return the likely headings of text without markup; none if they are inconsistent.
 
-    A heading is alone between blank lines. Numbered headings must count up from 1 at the top level, headings in
-    capitals must occur at least twice, lines after two blank lines at least three times.
+    A heading is a line between blank lines. It must be of one of these kinds: numbered, where numbers count up from 1;
+    in capitals, at least twice in the text; after two blank lines, at least three times.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]

@@ -1,6 +1,6 @@
-"""Find tables of printed pages by their rules or by the positions of their cells. PURE.
+"""Find tables of printed pages, by their drawn lines or by the positions of their cells. PURE.
 
-A false table harms readers more than a missed one.
+If in doubt, there is no table, because a wrong table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# Multiples of the font's size to the next line of a row, and to the next row.
+# The most font sizes to the next line within a row, and to the next row.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60
@@ -39,7 +39,7 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
 def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """Return ``lines`` with each table as Markdown rows."""
+    """Return ``lines`` with each table's lines replaced by Markdown rows."""
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -67,7 +67,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
         run = runs[-1]
         first = row.pieces[0]
         is_far = bool(run) and row.middle - run[-1].middle > _WIDEST_PITCH * max(row.size, run[-1].size)
-        # A wrapped cell begins further to the right.
+        # A long line further to the right may be a wrapped cell and no prose.
         is_prose = len(row.pieces) == 1 and len(first.text) > _PROSE_LINE and first.left < left + first.line.size
         if is_far or is_prose:
             runs.append([])
@@ -77,7 +77,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Trim the run to rows with several pieces, and their wrapped cells."""
+    """Return the run without the rows of one piece at its ends, unless they are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -108,7 +108,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables are split at the widest space, else at a row of one piece.
+    # These may be two tables. They are separated at the widest space, or else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -129,7 +129,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     if _is_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
-        # Words in columns are a table only if all column names are set off.
+        # Words in columns are only a table if all columns have a name in a header.
         is_set_off = grid.header > 0 and all(grid.texts[grid.header - 1])
         return width >= 3 and len(written) >= 3 and is_set_off
     if width == 2:
@@ -138,7 +138,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the rows are titles with page numbers that do not decrease."""
+    """Return whether the rows are a table of contents: titles, with page numbers that do not decrease."""
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False
@@ -149,7 +149,7 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return the lines of a Markdown table; an empty header is not printed."""
+    """Return the lines of a Markdown table. Markdown needs a header, which may be empty."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -173,7 +173,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Join tables that continue on the next page, and remove their repeated header."""
+    """Join each table with its continuation on the next page, where a repeated header is removed."""
     header = ""
     for before, page in pairwise(pages):
         last = [line.text for line in before.lines if line.is_row]

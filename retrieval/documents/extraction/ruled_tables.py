@@ -1,4 +1,4 @@
-"""Find tables by rules: grids, and rows between horizontal rules. PURE."""
+"""Find tables by their drawn lines (rules): grids, and rows between horizontal rules. PURE."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ _DRAWN = 0.7
 _FULL_SHARE = 0.5
 _LONGEST_CELL = 400
 _MOST_BANDS = 500
-# The next line of a row follows within this multiple of the font's size.
+# The next line of a row is at most this many font sizes below.
 _TIGHT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class RuledLine:
-    """A straight line, at the distance ``at`` from the top, or from the left."""
+    """A straight line from ``start`` to ``end``.
+
+    ``at`` is its distance from the top of the page (horizontal) or from the left (vertical).
+    """
 
     at: float
     start: float
@@ -50,7 +53,7 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """Return the tables that rules enclose; no line is in two of them."""
+    """Return the tables that rules show. A line of text is in at most one table."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
@@ -103,7 +106,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return the rules of each possible table: rules that meet, or horizontal rules of equal width."""
+    """Return the rules of each possible table: rules that cross, or horizontal rules of equal width."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
@@ -118,7 +121,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # Shading of every other row draws boxes of equal width that do not meet.
+    # If every other row is shaded, the boxes have equal widths and do not meet.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -162,8 +165,11 @@ def _find_place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table with its cells between rules; a merged cell repeats in each of its rows."""
-    # The outer sides may be undrawn; the horizontal rules end there.
+    """Return the table whose cells are between rules; None for no table.
+
+    A cell that spans several rows is repeated in each of them.
+    """
+    # Some tables have no rules at their left and right sides. The horizontal rules end there.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
@@ -180,7 +186,7 @@ def _read_grid(
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # A cell over all columns is a title and stays a line.
+    # A cell over all columns is a title, which stays a line of text.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
@@ -197,7 +203,7 @@ def _read_grid(
 
 
 def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
-    """Return whether rules cross words, as in a drawing."""
+    """Return whether vertical rules cross words, as in a drawing."""
     crossed = sum(
         any(
             rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
@@ -231,7 +237,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the cell number of each grid place; a merged cell has one number."""
+    """Return the number of the cell at each row and column. A cell that spans several has the same number there."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -257,7 +263,7 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
 
 
 def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
-    """Return the row after the header; names over several columns have a row of names below them."""
+    """Return the index of the row after the header. Below a name over several columns, the header has another row."""
     end = first + 1
     while end < len(merged):
         above = merged[end - 1]
@@ -272,10 +278,10 @@ def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table between horizontal rules; None if there is none.
+    """Return the table between horizontal rules; None for no table.
 
-    Each band between two rules is a row if most bands have one row, else all rows are below the second rule. The header
-    is above the second rule.
+    The header is above the second rule. If most of the bands between two rules have one row, each band is a row.
+    Otherwise all lines below the second rule are rows.
     """
     heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
@@ -302,7 +308,7 @@ def _read_between_rules(
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row next to a rule; empty if they have too few pieces."""
+    """Return the lines of the row directly above or below a rule; none if the row has fewer than ``pieces`` pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:

@@ -1,4 +1,4 @@
-"""Find printed rows and columns, and build tables from them. PURE."""
+"""Find the rows and columns of printed tables, and build tables from them. PURE."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# Multiples of the font's size: the minimum space between two cells, columns and rows, and the excess of the space
-# between rows over the space between lines of a row.
+# In font sizes: the least space between two cells, between columns and between rows, and how much larger the space
+# between rows is than between lines of one row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -29,7 +29,7 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table and the page lines that it replaces; a ``header`` without words is not printed."""
+    """A table, and the lines of the page that it replaces. A ``header`` without words is not printed."""
 
     lines: list[PrintedLine]
     header: Row
@@ -38,7 +38,7 @@ class FoundTable:
 
 @dataclass(slots=True)
 class Piece:
-    """Text of one row without a wide gap in it."""
+    """A part of a row that contains no wide gap."""
 
     cell: Cell
     line: PrintedLine
@@ -62,7 +62,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    """Pieces at one height, and their lines."""
+    """The pieces of text at one height, and their lines."""
 
     pieces: list[Piece]
     lines: list[PrintedLine]
@@ -93,14 +93,14 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts with a space between them; a name omits repetitions."""
+    """Return the parts joined by spaces. For a column name, a part equal to the part before it is left out."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # A split date, number or word continues without a space.
+        # A date, number or word that is split at the end of a line is joined without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not keeps_hyphen(said, cut, rest):
