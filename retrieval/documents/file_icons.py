@@ -1,4 +1,4 @@
-"""Choose the icons of file formats: names of symbols in chat/icons.svg."""
+"""Choose icons for file formats. The names are of symbols in chat/icons.svg."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FileKind:
-    """Formats with one icon; ``labels`` are their names."""
+    """Several file formats with the same icon. ``labels`` are the names of the formats."""
 
     icon: str
     name: str | StrPromise

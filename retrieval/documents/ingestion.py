@@ -1,7 +1,7 @@
 """Convert uploaded files to searchable passages.
 
-A document's row is its job (see `core.jobs`). The final transaction checks the lease, so that a worker believed dead
-cannot overwrite its successor's result.
+A document's row is its job (see `core.jobs`). A worker that seemed dead may continue after another worker took over. So
+the final transaction checks that the worker still has the lease.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Share of a scan's progress for OCR; the rest is for its passages.
+# When OCR has ended, the progress of a scanned document is this percentage.
 RECOGNITION_PERCENT = 90
 _WORD = re.compile(r"\w")
 
@@ -60,7 +60,7 @@ Recognised = tuple[int, float | None]
 
 
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """Return the text of the document's file, and its scanned pages with the OCR confidence of each.
+    """Return the text of the document's file, and the confidence of OCR for each scanned page.
 
     Raises: DocumentRejected, TurnPostponed.
     """
@@ -101,33 +101,34 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
 
 
 def _keep_progress(document: Document, percent: int) -> None:
-    """Store the progress and the heartbeat. Raises: LeaseLost."""
+    """Store progress and heartbeat. Raises: LeaseLost."""
     if not document.write(progress_percent=percent, heartbeat_at=Now()):
         raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
 
 logger = logging.getLogger(__name__)
 
-# A document waits this long while the site itself cannot read any.
+# Delay before the next attempt, if the failure is the site's and not the document's.
 SITE_AWAITED = timedelta(minutes=1)
-# Texts embedded between two heartbeats: enough to keep cores busy.
+# Texts that are embedded between two heartbeats. The number is large enough to use several CPU cores.
 EMBEDDING_BATCH = 64
-# Limit for embedders with longer inputs: the vector of a longer passage with several topics matches none of them well.
+# Larger passages have several topics, and their vectors match none of them well. Some embedders would allow them.
 LARGEST_CHUNK_TOKENS = 350
-# Larger documents take more than a second or two.
+# Reading a document above either limit takes more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# Receives the number of embedded passages and the total.
+# Called with the number of embedded passages and the total.
 Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
-    """Read the document and make its passages searchable; return None if no lease was available.
+    """Read the document and make its passages searchable; return None if another process has the lease.
 
-    If ``takes_turns``, a slow document waits for its turn. Errors are recorded in the row: FAILED if another attempt
-    cannot help, else PENDING with the time of the next attempt. The passages of the previous version stay searchable.
+    With ``takes_turns``, a slow document waits until few others are being read. Errors are stored in the row. Its
+    status is then FAILED, or PENDING with the time of the next attempt if a retry may help. The passages of the
+    previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -231,7 +232,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 
 def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
-    """Return the passages. Raises: DocumentRejected for a document without text, or with too many passages."""
+    """Split the text into passages. Raises: DocumentRejected if there is no text, or if there are too many passages."""
     embedder = embedder_choice.get_embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
@@ -245,7 +246,7 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
 
 
 def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indices of passages without a reusable vector."""
+    """Return the indexes of the passages that need a new vector. The others have a stored one with an equal hash."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -267,7 +268,10 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """Return the chunks to store; ``vectors`` belong to the ``fresh`` passages, in the same order."""
+    """Return the chunks to store.
+
+    ``fresh`` are the indexes of passages with a new vector, in the order of ``vectors``.
+    """
     tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
@@ -284,7 +288,7 @@ def _make_chunks(
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            # An unchanged passage keeps its questions.
+            # An unchanged passage keeps its stored questions.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
             if questions and index in is_fresh
             else (),

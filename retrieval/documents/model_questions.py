@@ -1,6 +1,6 @@
-"""Generate questions that a passage answers, with a language model behind OpenAI's chat-completions protocol.
+"""Generate questions that a passage answers, with a language model on a server with OpenAI's chat completions.
 
-A failure is logged and counted; ingestion never fails for it.
+A failure is logged and counted. It does not stop ingestion.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class ModelQuestions:
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
         except Open:
-            logger.debug("%s is not asked for questions.", self.name)  # the breaker logged why
+            logger.debug("%s is not asked for questions.", self.name)  # the circuit breaker has logged the reason
         return []
 
 
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
-    """Fence the passage by a mark that no document can contain in advance."""
+    """Return the prompt. A random mark that no document can contain surrounds the passage."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])
@@ -83,9 +83,9 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """Return the usable questions of the model's answer; empty if the model gives none.
+    """Return the usable questions in the model's answer; none if the model gave none.
 
-    Raises: ModelFailed if none is usable, or the answer has another form.
+    Raises: ModelFailed if no question is usable, or if the answer is not in the requested form.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:
@@ -107,7 +107,7 @@ def _is_usable(question: str, language: str) -> bool:
     return (
         question.endswith("?")
         and len(question) <= LONGEST_QUESTION_CHARACTERS
-        # The index must contain neither addresses nor orders to a model.
+        # A document may make the model write addresses or instructions, which must not enter the index.
         and "://" not in question
         and not match_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)

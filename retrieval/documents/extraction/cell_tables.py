@@ -141,7 +141,7 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
 
 
 def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
-    """Return whether a row is a report line above the header: one or two cells at the left of a wider table."""
+    """Return whether the row is a line above the header, with one or two cells at the left of a wider table."""
     below = head[at + 1][0].text if at + 1 < len(head) else ""
     return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 

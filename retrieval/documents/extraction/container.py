@@ -153,7 +153,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
 
 
 def _is_furniture(element: etree._Element, local: str) -> bool:
-    """Return whether this is a slide number, a date or a contents entry, which readers skip on purpose."""
+    """Return whether the element is a slide number, a date or an entry of contents, which extractors skip."""
     # A link within the book is an entry of its table of contents, which repeats the headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True

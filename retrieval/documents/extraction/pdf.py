@@ -80,7 +80,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines, their shapes, and the height of a line that is set off."""
+    """Return the outer lines with their shapes, and with their height if a space separates them from the text."""
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -104,7 +104,7 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
 
 
 def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the line's words, with each number as its difference from the page's index."""
+    """Return the line's text, and its text with each number minus the page index, to compare pages."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []

@@ -83,7 +83,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
 
 
 def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Insert turned lines at the end of their page, or before a paragraph that continues."""
+    """Insert lines in other directions at the end of their page, or before a paragraph that goes on."""
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":

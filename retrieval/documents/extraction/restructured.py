@@ -76,7 +76,7 @@ def to_markdown(text: str) -> str:
 
 
 def measure_heading(lines: Sequence[str], at: int) -> int:
-    """Return 2 for a title and its underline at ``at``, 3 with an overline, else 0."""
+    """Return the number of lines of the heading at ``at``: 2, or 3 with an overline; 0 for no heading."""
     if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
     if ADORNMENT.fullmatch(lines[at]):

@@ -140,9 +140,9 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """Return the columns between gaps that hardly any piece crosses."""
+    """Return the columns between gaps that at most a tenth of the rows cross."""
     places = [piece.middle for row in rows for piece in row.pieces]
-    # A name over two columns may be between them.
+    # A column has several pieces; a single piece may be a name over two columns.
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
@@ -179,7 +179,7 @@ def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
 
 @dataclass(slots=True)
 class Grid:
-    """The cells of each table row; the first ``header`` rows name the columns."""
+    """A table as rows and columns. The first ``header`` of its rows name the columns."""
 
     groups: list[list[PrintedRow]]
     columns: Columns
@@ -207,7 +207,7 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
 
 
 def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the indices of value columns; words above the first values are names."""
+    """Return the indexes of the columns of values, such as numbers. Words above the first value are a name."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
@@ -222,7 +222,7 @@ def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """Return the number of rows above the first values, or the only rows in bold."""
+    """Return the number of header rows: the rows above the first values, or the bold rows if no others are bold."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
@@ -243,7 +243,7 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """Return each column's name; a name over several columns repeats in each."""
+    """Return the name of each column. A name over several columns is repeated in each."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
@@ -260,7 +260,7 @@ def _read_header(grid: Grid) -> Row:
 
 
 def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """Return the columns centred below a name, if several; else the columns that it touches."""
+    """Return the columns below a name: those over which it is centred, or else those that it touches."""
     touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
@@ -281,7 +281,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group printed rows by table row: lines of wrapped cells are closer and have fewer pieces."""
+    """Group the printed rows that are one table row. Lines of a wrapped cell are closer, and have fewer pieces."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [
@@ -300,7 +300,7 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """Join wrapped rows, and repeat a name of several rows in each."""
+    """Return the data rows. Wrapped rows are joined, and a name of several rows is repeated in each."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)

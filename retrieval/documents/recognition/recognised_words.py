@@ -1,4 +1,4 @@
-"""Convert OCR results to lines of a page. PURE."""
+"""Convert the words that OCR found to lines of a page. PURE."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Recognised sizes vary by some tenths from line to line without meaning.
+# Sizes are rounded to this, because OCR measures slightly different sizes for each line.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
 def check_words(value: Any) -> dict[str, object]:
-    """Check the sandbox's output, and return it as fields of a ``RecognisedPage``.
+    """Return the fields of a ``RecognisedPage`` from the sandbox's output, after checks.
 
-    Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page; ``width``
-    and ``height`` are in points; ``turned`` is in degrees; the page's confidence is the mean over its letters, from 0
-    to 100, or None without words. Raises: ValueError, TypeError or KeyError.
+    Each word is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the upright
+    page. ``width`` and ``height`` are in points, ``turned`` in degrees. The page's confidence is the mean over its
+    letters, from 0 to 100, or None without words. Raises: ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [
@@ -73,7 +73,7 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
 
 
 def _estimate_font_size(word: str, height: float) -> float:
-    """Return the font size; a word's height depends on its ascending and descending letters."""
+    """Return the font size of a word from its height, which depends on letters with ascenders or descenders."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)
     return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

@@ -1,8 +1,9 @@
-"""Run the template process that jobs are forked from: it imports the parsers, and never reads a file itself.
+"""The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-:mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over a socket, with
-three descriptors: ``data`` is the file; the job writes to ``result``; the template writes the job's end to ``status``,
-and kills the job if its other end is closed. A closed socket means that the parent is gone.
+:mod:`retrieval.documents.sandbox` starts it with an empty environment, and sends a message for each job over a socket,
+with three open descriptors. ``data`` is the file, and the job writes to ``result``. To ``status`` the template writes
+how the job ended; if the other end of ``status`` is closed, it kills the job. The template ends when the socket is
+closed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job as it is sent: ``target`` is "package.module:function", ``limits`` are the fields of JobLimits."""
+    """A job in a message. ``target`` is "package.module:function". ``limits`` are the fields of JobLimits."""
 
     target: str
     arguments: dict[str, object]
@@ -37,7 +38,7 @@ class SandboxJob(TypedDict):
 
 
 class JobEnd(TypedDict, total=False):
-    """The exit code and processor time of a job, or the reason why no process was started."""
+    """How a job ended: exit code and processor time, or why no process was started."""
 
     code: int
     seconds: float
@@ -45,7 +46,7 @@ class JobEnd(TypedDict, total=False):
 
 
 class ResultHead(TypedDict, total=False):
-    """The result of a job without its bytes: a value, an exception, or the refusal to run without guards."""
+    """The result of a job without its bytes: a value, an exception, or a refusal because guards are missing."""
 
     value: object
     error: str
@@ -55,7 +56,7 @@ class ResultHead(TypedDict, total=False):
 
 
 def main(descriptor: int) -> None:
-    """Serve jobs until the other end of the socket ``descriptor`` is closed."""
+    """Run jobs until the other end of the socket ``descriptor`` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = True
@@ -73,14 +74,14 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # Python writes a signal to the pipe only if it has a handler.
+        # A signal is only written to the pipe if it has a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         try:
             while True:
-                # Only one event is handled at a time, because it may make the next one stale.
+                # Handling one event may make the next one out of date, so events are polled again after each.
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
@@ -102,7 +103,7 @@ class _JobServer:
         data, result, status = descriptors
         job: SandboxJob = json.loads(message)
         for name in (*job["preload"], job["target"].partition(":")[0]):
-            # The job imports the module again and reports the error.
+            # The job imports the module again, and reports the error.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         gc.freeze()
@@ -140,7 +141,7 @@ def _tell(descriptor: int, status: JobEnd) -> None:
     os.close(descriptor)
 
 
-# In the process of the job
+# The functions below run in the job's process.
 
 
 def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
@@ -153,7 +154,7 @@ def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
         try:
             head, body = _call(job, guards)
         except MemoryError:
-            # No memory is allocated here, because there may be none.
+            # A constant, because there may be no memory to allocate.
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
@@ -164,8 +165,11 @@ def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
 
 
 def _keep_only(data: int, result: int) -> None:
-    """Close all descriptors but two, which become ``_DATA`` and ``_RESULT``; the standard three become /dev/null."""
-    # Both move to higher numbers first, so that neither overwrites the other.
+    """Close all descriptors except ``data`` and ``result``, which become _DATA and _RESULT.
+
+    Standard input, output and error become /dev/null.
+    """
+    # Both first get higher numbers, because one could be overwritten by the other.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)
