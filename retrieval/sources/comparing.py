@@ -1,6 +1,6 @@
-"""Compare the items of a source with the stored ones, and read the differences.
+"""Compare the items of a source with the stored ones, and read new and changed items.
 
-The items' rows record the work of a run, so a worker that continues a dead worker's run repeats no item.
+Each item's row records that it was done. So if a worker dies, the next one repeats no item.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items; its numbers count all.
+# The log of a run names at most this many items of each kind. Its counts include all.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -51,9 +51,9 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """The counts of a run's items by outcome, earlier attempts included.
+    """Counts of a run's items by outcome, including earlier attempts of the run.
 
-    ``details`` name the first items that are new, gone, kept back, failed or left out.
+    ``details`` has the names of the first items of some outcomes, for the log of the run.
     """
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
@@ -81,7 +81,10 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Keep only the last of several runs without changes, and at most RUNS_KEPT: some sources run every minute."""
+    """Delete old runs of the source: all but RUNS_KEPT, and a run without changes if the run before had none too.
+
+    Some sources run every minute.
+    """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     news = [
@@ -96,7 +99,7 @@ def _without_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
-# A larger share of a source's documents is removed only with consent.
+# If more than this share of a source's documents would be deleted, an admin must consent.
 LARGEST_SHARE = 0.2
 
 
@@ -118,26 +121,25 @@ def check_content(data: bytes, name: str) -> None:
 
 
 def known_formats() -> str:
-    """Return a hash of the rules for rejecting files. When it changes, rejected files are read again."""
+    """Return a hash of the supported formats and sizes. When it changes, rejected files are tried again."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# The sum is less than a task's time limit. Then the run is handed back, and continued later.
+# Seconds to list the items, and to read them. The sum is less than the time limit of a task. If there is not enough
+# time, the next attempt continues.
 LISTING_SECONDS = 8 * 60.0
-# More items cannot be listed and compared within that time.
+# About as many items as can be listed and compared in this time.
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# The source is unavailable after this many unanswered items in a row.
+# After this many items in a row without an answer, the source is taken for unavailable.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
 class Comparison:
-    """An attempt at a run."""
-
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
         self._is_real = not run.is_preview
@@ -155,12 +157,12 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # The number of items that are saved without a gap, counted from the first one. A failure or a removal ends it.
+        # How many items, counted from the first listed one, are all saved. A failed item or a deletion ends the count.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
     def work(self, connector: Connector) -> None:
-        """Synchronise the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
+        """Make the documents agree with the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
         try:
             self._walk(connector, self._list(connector))
         finally:
@@ -182,9 +184,9 @@ class Comparison:
             self._run.write(details=self._tally.details)
 
     def _list(self, connector: Connector) -> deque[RemoteItem]:
-        """Return all items, listed before any is read: an incomplete listing removes none."""
+        """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
-        # Slow requests and pages without items also count.
+        # The deadline also ends slow requests and pages without items.
         with deadline.limit(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
@@ -217,7 +219,7 @@ class Comparison:
             self._check_time(connector)
 
     def _check_time(self, connector: Connector) -> None:
-        # Each attempt reads at least one item: it first passes the items of earlier attempts.
+        # An attempt reads at least one item before it ends, although it first passes the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
@@ -230,11 +232,11 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # It changed since an earlier attempt, and the next run will not list it.
+            # The item changed after an earlier attempt, and the next run will not list it, so it is read again now.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._take_readers(self._readers, found, item)
-        # A deleted document is created again.
+        # If someone deleted the document, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
@@ -269,11 +271,11 @@ class Comparison:
             if reason := reason_not_to_bring(self._source.collection):
                 raise SourceRefused(reason) from error
             self._fail(found, item, str(error))
-        # An unreadable item keeps its links.
+        # The links of an item that cannot be read are followed as before.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
-        """Let a stored document follow the item's readers, before its content is compared."""
+        """Give a stored document the readers that the source names, even if its content is unchanged."""
         readers = self._wanted_readers[found.key] = taken.find(found, item)
         if not self._is_real:
             taken.foresee(item, readers)
@@ -297,7 +299,7 @@ class Comparison:
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # The item leads elsewhere now, or the patterns exclude it.
+            # The item has no content any more, for example because it redirects or a pattern excludes it.
             self._present.discard(found.key)
             return
         content_hash = _hash_content(data, found, fetched) if data is not None else ""
@@ -330,7 +332,8 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], current_metadata(self._source)
                         self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # A document that is refused keeps the earlier fingerprint, so that its change is read again.
+                # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
+                # again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
                 self._save(item, outcome, fetched.reason)
@@ -341,18 +344,18 @@ class Comparison:
         self._tally.count(outcome, found.name, fetched.reason)
 
     def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        """Store address and metadata of a record beside the document's own."""
+        """Store a record's address and metadata in its document."""
         document.metadata = self._combine(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
         document.share_metadata()
 
     def _combine(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
-        """Return metadata of a document and of its record; the metadata of the source come before them."""
+        """Return the metadata of a document and its record, overridden by the source's. None removes a name."""
         merged = {**own, **(told or {}), **current_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
-        """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
+        """Return a unique name for the item's document, which begins with the source's name. Raises: ItemRejected."""
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -442,7 +445,7 @@ class Comparison:
                 self._remove(item)
 
     def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the items that have documents, also those that waited for consent; return the others."""
+        """Return the items of ``gone`` that have no documents. The others are kept, and wait for no consent."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)
@@ -460,13 +463,13 @@ class Comparison:
 
 
 def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
-    """Return a hash of the file, and of what else is stored of a record."""
+    """Return a hash of the file and, for a record, of its address, title and metadata."""
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
 
 
 def _as_arguments(link: RemoteItem) -> dict[str, Any]:
-    # The readers come with each listing, and are not stored with a link.
+    # Readers are listed in each run, so they are not stored with a link.
     return {name: value for name, value in asdict(link).items() if name != "readers"}
 
 

@@ -1,4 +1,4 @@
-"""Combine the metadata and readers of an item, pushed or read, with those of its source."""
+"""Combine the metadata and readers of an item with the metadata of its source."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retrieval.models.source import EVERYBODY
 def combine_metadata(
     own: Mapping[str, object], of_source: Mapping[str, object], readers: Iterable[str] | None
 ) -> dict[str, object]:
-    """Return the metadata of an item's document; no ``readers`` are all readers of the collection.
+    """Return the metadata of an item's document. If ``readers`` is None, all readers of the collection may read it.
 
-    The source's own win. Groups are those that the item's metadata, its readers and the source name alike: none of them
-    admits anyone whom another leaves out.
+    The source's metadata override the item's. A group is admitted only if item, source and ``readers`` all name it, as
+    far as they name any.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     admitted = [names_in(metadata[key]) for metadata in (own, of_source) if key in metadata]
@@ -29,10 +29,10 @@ def combine_metadata(
 
 
 def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the part of a document's metadata that its readers by source decide, and the source's own."""
+    """Return the source's metadata, and the groups that may read the item's document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # The metadata of the source win, as in a source that takes over no readers.
+        # Without readers from the source, the source's metadata override the item's, also for groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
@@ -43,9 +43,9 @@ def names_in(value: object) -> set[str]:
 
 
 def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
-    """Combine the changed metadata of the source with those of its items again, where both have the same name.
+    """Combine the source's changed metadata with those of its items, for the names that both have.
 
-    ``before`` are the source's earlier metadata. The caller has given the new ones to all documents.
+    ``before`` are the source's metadata before the change. The caller has already copied the new ones to all documents.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))

@@ -1,4 +1,4 @@
-"""Take over who may read the items of a source, and count what that opens and closes to whom."""
+"""Take over from a source who may read its items, and count for whom documents are opened and closed."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from retrieval.sources.item_metadata import combine_of_item, names_in
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# A run's log names at most this many groups and accounts for each direction, and unknown names.
+# The log of a run names at most this many groups and accounts for whom documents were opened, and as many for closed;
+# and this many unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
-# The names of all readers of the collection, and of those that are not named.
+# Names in the log for all readers of the collection, and for the readers that are not named.
 ALL, OTHERS = "*", "…"
 
 
 def _read_admitted(metadata: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the names that the metadata admit; None if they admit all readers of the collection."""
+    """Return the names that may read by these metadata; None if all readers of the collection may."""
     key = settings.DOCUMENT_GROUPS_KEY
     return frozenset(names_in(metadata[key])) if key in metadata else None
 
 
 class TakenReaders:
-    """The readers of a source's items as a run finds them.
+    """The readers of a source's items that a run finds.
 
-    ``details`` are those of the run; they begin with the counts of its earlier attempts.
+    ``details`` are the run's; their counts include earlier attempts.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -53,9 +54,9 @@ class TakenReaders:
         self._unread: Counter[str] = Counter()
 
     def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
-        """Return the names that admit the item's readers, or EVERYBODY.
+        """Return the names of the item's readers on this site, or EVERYBODY.
 
-        What could not be read is what was known; nobody for a new item.
+        If they could not be read, the readers stored before are returned, and none for a new item.
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
@@ -68,7 +69,7 @@ class TakenReaders:
         return names
 
     def is_news(self, item: SourceItem, readers: list[str] | str) -> bool:
-        """Return whether the item's document must change; nothing is locked."""
+        """Return whether the readers would change the item's document. Nothing is stored."""
         metadata = self._known.get(item.name, {})
         before = item.readers, item.own_groups
         self._take(item, metadata, self._source.metadata, readers)
@@ -80,7 +81,7 @@ class TakenReaders:
     def change(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
-        """Store the readers of the item, and let its document follow. The caller has locked the source."""
+        """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
         before = _read_admitted(document.metadata)
         self._take(item, document.metadata, of_source, readers)
         self._follow(item, document, of_source)
@@ -94,7 +95,7 @@ class TakenReaders:
         readers: list[str] | str,
         of_record: Mapping[str, object] | None,
     ) -> None:
-        """Store the readers of an item whose document is new, or was described by a record. The source is locked."""
+        """Store the readers of an item whose document is new, or has new metadata. The source must be locked."""
         key = settings.DOCUMENT_GROUPS_KEY
         is_new = item.name not in self._known
         before = frozenset[str]() if is_new else _read_admitted(self._known[item.name])
@@ -107,7 +108,7 @@ class TakenReaders:
         self._count(before, _read_admitted(document.metadata))
 
     def foresee(self, item: SourceItem | None, readers: list[str] | str) -> None:
-        """Count what a run would open and close; nothing is stored."""
+        """Count for whom a run would open and close the document. Nothing is stored."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
         shadow = SourceItem(readers=None if item is None else item.readers)
@@ -128,7 +129,7 @@ class TakenReaders:
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
         if _read_admitted(metadata) != _read_admitted(combine_of_item(item, of_source)):
-            # Somebody else limited the document, or opened it: a curator, or the record itself.
+            # A curator or the record has changed who may read the document since the last run.
             item.own_groups = metadata.get(key)
         item.readers = readers
 
@@ -161,9 +162,9 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the log of the run: readers that could not be read, and names that admit nobody.
+        """Return lines for the run's log on readers that could not be read, and on unknown names.
 
-        Nothing opened or closed to those names, so they are no longer counted.
+        Nothing was opened or closed for unknown names, so they are removed from the counts.
         """
         notes = []
         for reason, number in self._unread.most_common(5):

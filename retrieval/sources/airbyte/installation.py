@@ -1,4 +1,4 @@
-"""Install connectors, each into a virtual environment of its own below DATA_DIR/connectors."""
+"""Install each connector into its own virtual environment below DATA_DIR/connectors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Say = Callable[[str], object]
 
 
 class InstallationFailed(RagsiteError):
-    """The connector could not be installed. The message is for the admin."""
+    """An error: the connector could not be installed. The message is for the admin."""
 
 
 def install(connector: RegisteredConnector, say: Say) -> None:
-    """Build the environment beside the last one, put it in its place, and store the connector's spec.
+    """Install the connector into a new environment, replace its earlier environment, and store its spec.
 
-    The remains of an installation that was killed are removed first. Raises: InstallationFailed, SourceRefused.
+    Raises: InstallationFailed, SourceRefused.
     """
     check_allowed()
     connectors_folder().mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec is asked of the environment in its place.
+            # The spec is read from the new environment, after it was moved.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
             _write(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
@@ -68,7 +68,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
 
 
 def is_being_installed(connector: RegisteredConnector) -> bool:
-    """Return whether a process of this machine is installing it now."""
+    """Return whether a process on this machine is installing the connector."""
     try:
         with _locked(connector):
             return False
@@ -101,7 +101,7 @@ def _write(connector: RegisteredConnector, **values: Any) -> None:
 
 @contextlib.contextmanager
 def _locked(connector: RegisteredConnector) -> Iterator[None]:
-    """Hold the lock of the installation, which the system frees if this process is killed."""
+    """Lock the installation of the connector. The system releases the lock if this process is killed."""
     connectors_folder().mkdir(parents=True, exist_ok=True)
     with (connectors_folder() / f".{connector.name}.lock").open("w") as file:
         try:
@@ -112,7 +112,7 @@ def _locked(connector: RegisteredConnector) -> Iterator[None]:
 
 
 def _run(command: list[str], say: Say) -> None:
-    """Run a command and pass its lines on. Raises: InstallationFailed with its last lines."""
+    """Run a command, and pass each line of its output to ``say``. Raises: InstallationFailed with the last lines."""
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     environment = {**connector_environment(os.path.expanduser("~")), **pip, "PATH": os.environ.get("PATH", os.defpath)}
     environment.pop("TMPDIR")

@@ -28,13 +28,13 @@ def environment_path(connector: RegisteredConnector) -> Path:
 
 
 def check_allowed() -> None:
-    """Raise SourceRefused if this site runs no connectors."""
+    """Raise SourceRefused if this site may not run connectors."""
     if not settings.SOURCE_CONNECTORS:
         raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
 
 
 def find_program(connector: RegisteredConnector) -> list[str]:
-    """Return the command of an installed connector. Raises: SourceRefused."""
+    """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
     check_allowed()
     scripts = environment_path(connector) / "bin"
     program = scripts / connector.program
@@ -43,7 +43,7 @@ def find_program(connector: RegisteredConnector) -> list[str]:
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # The environment was renamed, so the first line of the script names another Python.
+    # The script's first line names a Python in the folder where the environment was built.
     return [str(scripts / "python"), str(program)]
 
 
@@ -63,7 +63,7 @@ def read_manifest_spec(manifest: str) -> dict[str, Any]:
 
 
 def _follow(content: Any, value: Any) -> Any:
-    """Return what a reference within the manifest, such as #/definitions/spec, refers to."""
+    """Return the value to which a reference such as #/definitions/spec refers; other values unchanged."""
     for _hop in range(10):
         if not isinstance(value, dict) or not str(value.get("$ref", "")).startswith("#/"):
             return value

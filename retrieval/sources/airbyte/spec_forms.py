@@ -1,4 +1,4 @@
-"""Make form fields from the JSON Schema of a connector's settings, and settings from their values."""
+"""Build form fields from the JSON Schema of a connector's settings, and the settings from the fields' values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SecretArea(forms.Textarea):
 
 
 def _known(schema: Any) -> dict[str, Any]:
-    """Return the schema, with the first alternative that is not null if no alternative is an object."""
+    """Return the schema in a simpler form: if no alternative is an object, the first one that is not null."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")
@@ -76,7 +76,7 @@ def _required(schema: Schema) -> set[str]:
 
 
 def _choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the alternatives: a value that stays the same when their order changes, a label, and the schema."""
+    """Return value, label and schema of each alternative. A value does not depend on the order of alternatives."""
     choices = []
     for number, each in enumerate(_alternatives(schema)):
         constants = [str(field["const"]) for _name, field in _properties(each) if "const" in field]
@@ -86,7 +86,7 @@ def _choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def fields_of(schema: Schema) -> dict[str, forms.Field]:
-    """Return the fields by name; a name is the path of its setting behind PREFIX."""
+    """Return the form fields by name. A name is PREFIX and the path of the setting."""
     fields: dict[str, forms.Field] = {}
     for name, field in _walk(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
         if len(fields) < MOST_FIELDS:
@@ -121,7 +121,7 @@ def _walk(schema: Schema, path: str, above: str, *, is_certain: bool, levels: in
 
 
 def _describe(schema: Schema) -> str:
-    """Return the description without its tags: pages show a help text as HTML."""
+    """Return the setting's description without HTML, which a page would not escape."""
     examples = schema.get("examples")
     parts = [strip_tags(str(schema.get("description") or ""))[:600], str(schema.get("pattern_descriptor") or "")]
     if isinstance(examples, list) and examples:
@@ -173,7 +173,7 @@ def _is_number(value: Any) -> bool:
 
 
 def build_config(schema: Schema, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the connector's settings from the fields' values, and the names of those that are missing."""
+    """Return the connector's settings from the values of the form, and the names of missing ones."""
     missing: list[str] = []
     return _build(schema, options, PREFIX, missing, MOST_LEVELS), missing
 
@@ -207,7 +207,7 @@ def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing:
     if value in (None, "", []):
         return _ABSENT
     if isinstance(values := schema.get("enum"), list):
-        # A form's choices are texts.
+        # A form sends the choice as text, the schema may have a number.
         return next((each for each in values if str(each) == str(value)), _ABSENT)
     if schema.get("airbyte_secret") and _type_of(schema) in ("integer", "number", "object", "array"):
         return _read_json(here, value)

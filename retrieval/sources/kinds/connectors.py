@@ -1,4 +1,4 @@
-"""Read records of a connector of Airbyte's protocol: each becomes a document."""
+"""Read records by a connector of Airbyte's protocol. Each record becomes a document."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
 MOST_SAMPLES = 9
-# A longer reading goes on from its last STATE in the next attempt.
+# After this time or number of items, the attempt ends, and the next one continues from the last STATE.
 INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Names of fields that are proposed, the first that the stream has.
+# Common names of fields. For a new stream, the first that it has is proposed.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
@@ -75,9 +75,10 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The settings of a connector, and how records of the chosen streams become documents.
+    """The settings of a connector, and how the records of each chosen stream become documents.
 
-    ``spec`` is the schema of the connector's settings. ``groups`` are the labels and fields of its sections.
+    ``spec`` is the JSON Schema of the connector's settings. ``groups`` are the form's sections, as label and names of
+    fields.
     """
 
     spec: Mapping[str, Any] = {}
@@ -92,7 +93,7 @@ class ConnectorOptions(forms.Form):
         is_saved = instance is not None and instance.pk is not None
         _config, missing = build_config(self.spec, cleaned)
         for name in missing:
-            # A stored secret is not shown, so its field is empty.
+            # The field of a stored secret is empty, because secrets are not shown.
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
@@ -113,7 +114,7 @@ def _initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that records of the stream probably have; what was given stays."""
+    """Return the options in ``given``, with likely fields of the stream for missing options."""
     fields = stream.get("fields") or []
     keys = stream.get("source_defined_primary_key") or []
     named = {".".join(map(str, each)) if isinstance(each, list) else str(each): None for each in keys}
@@ -183,7 +184,7 @@ def _mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
 
 
 def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
-    """Return the ready connectors, or the one of this name, whose sources the user may make and change."""
+    """Return the installed connectors that the user may use in sources; with ``name``, only this one."""
     if not settings.SOURCE_CONNECTORS:
         return []
     ready = RegisteredConnector.objects.filter(state=RegisteredConnector.State.READY)
@@ -193,7 +194,7 @@ def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a record's document in the file of this run."""
+    """Where the document of a record is in the temporary file of this run."""
 
     item: RemoteItem
     start: int
@@ -264,9 +265,9 @@ class ConnectorSource(Connector):
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """Read the records, keep their documents in a file, and yield them.
+        """Read all records, store their documents in a temporary file, and yield their items.
 
-        A reading that breaks off yields none, unless a STATE says from where the next one goes on.
+        If the connector fails midway, no item is yielded, unless a STATE allows the next run to continue.
         """
         if self.is_preview:
             self._calls.check()
@@ -319,7 +320,7 @@ class ConnectorSource(Connector):
             self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
 
     def _is_part(self, items: int) -> bool:
-        """Return whether enough was read for this attempt, and the next one can go on."""
+        """Return whether this attempt has read enough, and a STATE allows the next one to continue."""
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
     def covers(self, key: str, last_run: int) -> bool:
@@ -367,7 +368,7 @@ class ConnectorSource(Connector):
             _read_readers(record, options.get("readers_field") or "") if self.options.get("takes_readers") else None
         )
         fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
-        # The last record of a key is the newest.
+        # A later record with the same key replaces an earlier one.
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
         self._places[key] = _Place(item, start, len(line))
         if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):
@@ -387,7 +388,10 @@ class ConnectorSource(Connector):
 
 
 def _find_values(value: Any, path: str) -> list[Any]:
-    """Return the values at the path, such as fields.description; a list on the way gives the values of each entry."""
+    """Return the values at a path such as fields.description.
+
+    For a list in the path, each of its entries has values.
+    """
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
     if not path:
@@ -404,12 +408,12 @@ def _read_text(record: Mapping[str, Any], path: str) -> str:
     texts = (
         each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in _find_values(record, path)
     )
-    # PostgreSQL stores no zero bytes, and UTF-8 has no halves of surrogate pairs.
+    # PostgreSQL cannot store NUL characters, and UTF-8 no lone surrogates.
     return "\n".join(texts).replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
 def _read_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
-    """Return the readers that a record names at the path; a record that names none is open to nobody."""
+    """Return the readers that a record names at the path. If it names none, nobody may read it."""
     if not path:
         return ItemReaders(unread=_t("name the field of the readers"))
     values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
@@ -434,20 +438,20 @@ def _read_fact(record: Mapping[str, Any], path: str) -> object:
 
 
 def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a record; None marks a name whose field is empty."""
+    """Return the metadata of a record. The value None removes the name from the document's metadata."""
     named = [line.partition("=") for line in options.get("metadata_fields") or []]
     fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
     if options.get("changed_field"):
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # A record whose groups are not named is open to nobody, instead of everybody.
+        # If the groups are missing in a record, nobody may read it.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 
 
 def _escape(part: str) -> str:
-    """Keep the slashes between the parts of a key apart from those in them."""
+    """Escape slashes, which separate the parts of a key."""
     return part.replace("~", "~0").replace("/", "~1")
 
 

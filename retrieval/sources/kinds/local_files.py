@@ -1,4 +1,4 @@
-"""Files in folders of this machine, and in clones of Git repositories."""
+"""Read files in folders of the server, and in Git repositories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from retrieval.sources.reader_names import TakesReaders
 
 
 def allowed_folder(path: str) -> Path:
-    """Return the folder as a path without links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
+    """Return the folder's path without symbolic links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
         roots = ", ".join(map(str, settings.SOURCE_FOLDERS))
@@ -92,7 +92,7 @@ class FolderConnector(Connector):
         modes = FileModes(root) if self.options.get("takes_readers") else None
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
-            # A name may not be UTF-8; `fetch` then rejects the file.
+            # A name may not be valid UTF-8. `fetch` rejects such a file.
             name = name.encode("utf-8", "backslashreplace").decode()
             readers = modes.find_readers(path, status) if modes is not None else None
             fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Links to files outside ``root`` are skipped, and links to folders, which may form circles. Raises: SourceUnavailable
-    if a folder cannot be listed, so that its files do not count as gone.
+    Symbolic links to files outside ``root`` are skipped, and all links to folders, because they may form circles.
+    Raises: SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
     """
     try:
         with os.scandir(folder) as scan:
@@ -140,14 +140,14 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# Trees use this mode for a commit of another repository.
+# The mode of a submodule, which is a commit of another repository.
 _SUBMODULE = 0o160000
-# A server's answer is read into memory.
+# The largest answer of a Git server, which is read into memory.
 _MOST_BYTES = 256 * 2**20
 
 
 class RepositoryField(FolderPathField):
-    """A field for an http or https address, or a folder of the server."""
+    """A form field for a web address or a folder of the server."""
 
     def clean(self, value: object) -> str:
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
@@ -235,7 +235,7 @@ class GitConnector(Connector):
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
-        # Servers expect this name with a token.
+        # The user name that Git servers expect beside a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
             _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)

@@ -1,4 +1,4 @@
-"""A folder of a mailbox, over IMAP."""
+"""Read the messages in a folder of a mailbox, over IMAP."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """A connection to an allowed address, with TLS from the start if ``context`` is set."""
+    """A connection to an allowed address. It uses TLS from the start if ``context`` is given."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -78,12 +78,12 @@ class MailboxConnector(Connector):
 
     def __exit__(self, *error: object) -> None:
         if self._imap is not None:
-            with suppress(OSError):  # The connection is closed already.
+            with suppress(OSError):  # the connection may be closed already
                 self._imap.shutdown()
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open()
-        # The numbers of messages are valid while this number stays the same.
+        # When UIDVALIDITY changes, the numbers of messages have changed too.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
         for line in self._do("FETCH", "1:*", "(UID RFC822.SIZE)"):
@@ -91,7 +91,7 @@ class MailboxConnector(Connector):
             number, size = _UID.search(told), _SIZE.search(told)
             if number:
                 uid = number[1].decode()
-                # A message never changes.
+                # A message never changes, so its size is enough as a fingerprint.
                 yield RemoteItem(f"{folder}:{uid}", f"{folder}-{uid}.eml", size[1].decode() if size else uid)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
@@ -106,7 +106,7 @@ class MailboxConnector(Connector):
         raise ItemGone(item.name)
 
     def _open(self) -> _Connection:
-        """Sign in and select the folder for reading. Raises: SourceRefused, SourceUnavailable."""
+        """Sign in, and open the folder for reading only. Raises: SourceRefused, SourceUnavailable."""
         security, host = self.options["security"], self.options["host"]
         context = ssl.create_default_context()
         try:
@@ -139,6 +139,6 @@ class MailboxConnector(Connector):
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:
-            # The connection is broken for all further items.
+            # After such an error, the connection cannot be used for further items.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer

@@ -1,4 +1,4 @@
-"""A website, read by following links or from its sitemap."""
+"""Read the pages of a website, by following links or from its sitemap."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ from retrieval.text.encodings import find_codec
 _MOST_CHARACTERS = 3 * 2**20
 
 
-# These directives have a value; any other word before a colon names a robot.
+# Directives that have a value. Any other word before a colon is the name of a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 _REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
 
 
 class Robots:
-    """A page's instructions for robots, from its head and headers."""
+    """The instructions for robots in a page's head and headers."""
 
     def __init__(self) -> None:
         self.is_indexed = self.is_followed = True
 
     def read(self, said: str) -> None:
-        """Read directives separated by commas, except those for another robot."""
+        """Add comma-separated directives. Those for another robot are ignored."""
         is_for_this, rest = True, said
         while rest:
             word, _comma, rest = rest.partition(",")
             name, colon, value = (part.strip().lower() for part in word.partition(":"))
             if name == "unavailable_after":
                 if value.isalpha():
-                    # A weekday and its comma precede the date.
+                    # The part before the comma is a weekday; the date is the next part.
                     value, _comma, rest = rest.partition(",")
                 self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
@@ -87,9 +87,9 @@ def _is_past(date: str) -> bool:
 
 
 class PageLinks(HTMLParser):
-    """The addresses in the first three million characters of a page, as written.
+    """The addresses in the first three million characters of a page, as written there.
 
-    They are relative to ``base``, or the page. The page leads to ``refresh`` after ``refresh_seconds``.
+    They are relative to ``base``, or else to the page. After ``refresh_seconds``, the page redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -102,7 +102,7 @@ class PageLinks(HTMLParser):
         self.robots = Robots()
         self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
-        # The parser is not closed: an open tag at the end is no link, and repeated searches for its end are slow.
+        # The parser is not closed, because it would search several times for the end of an open tag, which is slow.
         self.feed(text[:_MOST_CHARACTERS])
 
     def base_in(self, response: Response) -> str:
@@ -143,7 +143,7 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# These types only mean "save the file"; the endings below belong to programs that make pages.
+# These types only mean "save the file". Addresses with the extensions in _PROGRAMS generate pages.
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -153,12 +153,12 @@ _ANY_TYPE = frozenset(
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
-# These parameters lead readers back after they have signed in or consented.
+# Parameters with the address to which a reader returns after signing in or consenting.
 _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page with a larger share of own words differs from the page that it calls its original.
+# If more than this share of a page's words are missing in the page that it calls its original, it is a page of its own.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -192,11 +192,11 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        # The prefix www. does not make another site.
+        # A host with and without www. is the same site.
         self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
-        # These are the redirects that led to an address, and answers that were read before their page's turn.
+        # Redirects that led to each address, and answers that were requested early to compare them with another page.
         self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
@@ -224,7 +224,7 @@ class WebsiteConnector(HttpConnector):
             target = join_address(response.url, response.headers["location"])
             if normalise(target) != item.key:
                 return self._follow(item, target)
-            # The site redirects to the same address for clients that accept its cookie.
+            # The site redirects to the same address until the client sends its cookie.
             response = self._ask(item.key, {})
         if item.is_entry:
             check_listing(response)
@@ -244,7 +244,10 @@ class WebsiteConnector(HttpConnector):
         return Fetched(response.text_body, name=name, validators=response.validators)
 
     def _follow(self, item: RemoteItem, target: str) -> Fetched:
-        """Return a redirect's target as another item. The start page may lead to another host, such as with www."""
+        """Return the target of a redirect as a link.
+
+        The start page may redirect to another host, for example with www.
+        """
         if item.is_entry:
             self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_here(target):
@@ -264,7 +267,7 @@ class WebsiteConnector(HttpConnector):
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.base_in(response)
         canonical = self._local(base, page.canonical)
-        # The canonical address may have another scheme.
+        # An address that differs only in the scheme (http, https) is the same page.
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
         if is_other and self._says_the_same(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
@@ -277,7 +280,7 @@ class WebsiteConnector(HttpConnector):
         links: list[RemoteItem] = []
         is_followed = robots.is_followed and page.robots.is_followed
         if is_followed and self.options.get("way") != "sitemap":
-            # Frames are the page itself, so their depth is the same.
+            # A frame is a part of the page, so it has the same depth.
             links += self._links(base, page.frames, item.depth)
             if item.depth < self.options.get("depth", 5):
                 links += self._links(base, page.links, item.depth + 1)
@@ -288,7 +291,7 @@ class WebsiteConnector(HttpConnector):
         return Fetched(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
 
     def _local(self, base: str, link: str) -> str:
-        """Return the address of a link if it is on this site; else empty."""
+        """Return the absolute address of a link if it is on this site; otherwise ""."""
         with suppress(ItemFailed):
             if link and self._is_here(address := normalise(join_address(base, link))):
                 return address
@@ -302,7 +305,7 @@ class WebsiteConnector(HttpConnector):
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
     def _look_at(self, address: str) -> set[str] | None:
-        """Return the words of a page; None if it is not an original."""
+        """Return the words of a page; None if it cannot be read, or names another page as its original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
                 return None
@@ -334,7 +337,7 @@ class WebsiteConnector(HttpConnector):
         return parts.scheme in ("http", "https") and parts.netloc.removeprefix("www.") in self._hosts
 
     def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
-        """Send a request after the site's delay."""
+        """Send a request, after the delay between requests that the site or the options demand."""
         asked = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
         delay = max(float(self.options.get("delay", 1.0)), float(asked or 0.0))
         wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
@@ -386,12 +389,12 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise(url: str) -> str:
-    """Return the address without fragment, campaign parameters (`utm_…`) and session numbers.
+    """Return the address without fragment, campaign parameters (`utm_…`) and session ids.
 
-    A page then has a single address. Raises: ItemFailed if it is not an address.
+    So a page has only one address. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # The query is not normalised further: servers distinguish /wiki?Opening and /wiki?Opening=.
+    # Nothing else is changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
@@ -405,7 +408,7 @@ def name_of(url: str) -> str:
 
 
 def name_and_type(name: str, response: Response) -> tuple[str, str]:
-    """Return the file's name with the ending of the sent content, and its media type."""
+    """Return the file's name, with an extension that fits its content, and its media type."""
     if response.filename:
         folder = name.partition("?")[0].rpartition("/")[0]
         name = f"{folder}/{response.filename}" if folder else response.filename
@@ -423,7 +426,7 @@ def _with_ending(name: str, ending: str) -> str:
 
 
 def _unpack(data: bytes) -> bytes:
-    """Return the sitemap, decompressed if needed. Raises: ValueError if damaged or too large."""
+    """Return a sitemap, decompressed if necessary. Raises: ValueError if it is damaged or too large."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     unpacking = zlib.decompressobj(31)

@@ -1,4 +1,4 @@
-"""Wikis: what they share, and pages of MediaWiki, read over its API."""
+"""Read pages of MediaWiki over its API, and share code with other wikis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WikiConnector(HttpConnector):
         return super()._read_address().rstrip("/")
 
     def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
-        """Return the server's JSON answer, an object. Raises: SourceRefused, SourceUnavailable."""
+        """Return the JSON object that the server answers. Raises: SourceRefused, SourceUnavailable."""
         answer = self._ask_json(url, query, posted=posted)
         if not isinstance(answer, dict):
             raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
@@ -123,7 +123,7 @@ class MediaWikiConnector(WikiConnector):
         return Client(self._address)
 
     def _sign_in(self) -> None:
-        """Sign in with a bot password from the wiki's page Special:BotPasswords. Raises: SourceRefused."""
+        """Sign in with a bot password (see the wiki's page Special:BotPasswords). Raises: SourceRefused."""
         asked = self._ask(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
         account = {"lgname": self.options["username"], "lgpassword": self.options.get("password", "")}
         token = asked["query"]["tokens"]["logintoken"]
