@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def build_backend(setting: str, alias: str = "") -> Any:
-    """Return the backend of {"BACKEND": dotted path, "OPTIONS": {...}}, or of one alias in the setting.
+    """Return the backend that a setting names, or that it names for ``alias``.
 
-    Raises: ImproperlyConfigured.
+    The setting is {"BACKEND": dotted path, "OPTIONS": {...}}, or a mapping from aliases to such. Raises:
+    ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
     if alias:

@@ -1,4 +1,4 @@
-"""System checks: an unusable backend is reported at start, not at the first question."""
+"""System checks, which report an unusable backend when the site starts, and not at the first question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
         except EmbeddingFailed:
-            pass  # the table of embedders is missing before the first migration
+            pass  # before the first migration, there is no table of embedders
     return messages
 
 
@@ -43,7 +43,7 @@ def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
 
 @register()
 def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
-    """Return errors of all rerankers, because an admin may choose any."""
+    """Return the errors of all rerankers, because an admin may choose any of them."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

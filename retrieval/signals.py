@@ -1,4 +1,4 @@
-"""Keep search statistics correct and remove copies, however rows are deleted."""
+"""Update statistics and delete copies when rows are deleted, whatever code deletes them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
 
-# These explain each choice of "who may ask it".
+# Explanations of each choice of the field "who may ask it".
 MEANINGS = {
     Visibility.PUBLIC: _(
         "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "
@@ -50,7 +50,7 @@ MEANINGS = {
 
 
 class InServiceChangeList(ChangeList):
-    """A list without drafts' working copies, which are linked from their drafts."""
+    """A list of collections without working copies, which the pages of drafts link to."""
 
     root_queryset: QuerySet[Collection]
 
@@ -91,7 +91,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().get_queryset(request).select_related("statistics")
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Explain each choice of who may ask the collection."""
         if db_field.name == "visibility":
             kwargs["widget"] = AdminRadioSelect()
             kwargs["choices"] = [
@@ -105,14 +104,14 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
-        # A new collection is closed until somebody opens it.
+        # A new collection is closed, so that nobody reads its documents by accident.
         return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """Add the fields that a draft depends on: short name, visibility to staff, and language."""
+        """Make the fields read-only that must not change while the collection has a draft."""
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
@@ -123,7 +122,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Show a drop zone too; its script sends this form, and then the files to the new collection."""
+        """Show the form with a drop zone for files. A script sends the form, then the files."""
         may_upload = request.user.has_perm("retrieval.add_document")
         context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
         response = super().add_view(request, form_url, context)
@@ -138,7 +137,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
-        """Lead to the page of the new collection, which has the drop zone."""
+        """Redirect to the page of the new collection, which has a drop zone."""
         return redirect("admin:retrieval_collection_change", obj.pk)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -148,12 +147,12 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        """Refuse it for a working copy, which is deleted with its draft."""
+        """Return False for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Leave out filters before there are documents, and both for a working copy: its collection's apply."""
+        """Return no filters for a new collection, which has no documents, and nothing for a working copy."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)
@@ -225,7 +224,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
-    """Return the error sentences by field id. The errors of the whole form have an empty id."""
+    """Return error messages by the id of their field. The id is "" for errors of the whole form."""
     context: Any = response.context_data
     inlines = [inline.formset for inline in context["inline_admin_formsets"]]
     found: dict[str, list[str]] = defaultdict(list)

@@ -38,7 +38,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """One or several files. An empty file passes: it is refused later by name, and the others continue."""
+    """A field for one or several files. An empty file is valid here, so that it does not stop the other files."""
 
     widget = FilesInput
 
@@ -61,7 +61,7 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 
 
 def drop_zone_context() -> dict[str, object]:
-    """Return what templates/retrieval/_drop_zone.html shows."""
+    """Return the context of templates/retrieval/_drop_zone.html."""
     return {
         "accepted_files": formats.accepted_files(),
         "supported_formats": formats.list_supported(),
@@ -95,7 +95,7 @@ class UploadForm(forms.Form):
         help_text=_("Its name. Only people and groups that you name may ask it, until you open it."),
     )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
-    # The path of a file within an uploaded folder.
+    # the path of the file within a folder that was uploaded
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
         label=_("Text"),
@@ -141,7 +141,7 @@ class UploadForm(forms.Form):
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A document's form. ``replacement`` is the content of the new file, or None."""
+    """A form to edit a document. The cleaned ``replacement`` is the content of a new file, or None."""
 
     replacement = forms.FileField(
         label=_("New version of the file"),

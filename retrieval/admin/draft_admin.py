@@ -1,4 +1,4 @@
-"""Drafts of collections: begin, review, publish or discard. Their documents have their own pages."""
+"""Pages to begin, review, publish and discard drafts. Their documents have pages of their own."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """Return how many documents a published draft changed; for an open draft this would read two collections."""
+        """Return how many documents a published draft changed. For an open draft, counting would take too long."""
         changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
@@ -80,7 +80,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
         changes = _read_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
-        # The gates judge only drafts that could be published now.
+        # Gates are only asked about drafts that could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {
             "title": str(obj),

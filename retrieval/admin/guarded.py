@@ -1,4 +1,4 @@
-"""Admin pages of documents and passages, which refuse changes while their collection has a draft."""
+"""Base classes of the pages of documents and passages. They refuse changes that must be made in a draft."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Refuse the form on display; ``lock_for_change`` refuses a submitted one with the reason."""
+        """Return False if the form must not be shown.
+
+        For a submitted form, ``lock_for_change`` refuses with a reason.
+        """
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
 
@@ -76,7 +79,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
-        """Delete all of them, or none if one may not be deleted."""
+        """Delete all selected documents, or none if one of them may not be deleted."""
         try:
             with lock_for_change(*queryset.order_by().values_list("collection", flat=True).distinct()):
                 return delete_selected(self, request, queryset)
@@ -93,7 +96,10 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
 
 def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
-    """Return why the document may not be changed now; cached in the request, because the admin asks often."""
+    """Return why the document may not be changed now; empty if it may.
+
+    The reason is stored in the request, because the admin asks several times.
+    """
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:

@@ -65,7 +65,7 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 @admin.register(Chunk)
 class ChunkAdmin(GuardedAdmin):
-    """Passages, usually opened from their document. Only their questions can be edited."""
+    """Pages of passages. Only the questions of a passage can be edited."""
 
     form = ChunkForm
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]

@@ -1,4 +1,4 @@
-"""The playground: search one question with two profiles, without a change of data."""
+"""A page to search one question with two profiles, without changing data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PlaygroundForm(forms.Form):
 
 
 def _read_answer(given: str) -> str:
-    """Return the id of the answer whose debug panel led here; "" without one."""
+    """Return the id of the answer from whose debug panel the user came, or ""."""
     try:
         return str(uuid.UUID(given))
     except ValueError:

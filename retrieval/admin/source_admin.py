@@ -40,7 +40,7 @@ from retrieval.sources.states import Standing, explain_wait, standing_of, standi
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The base form; ``form_of`` adds the settings of a kind."""
+    """The base form of sources. `form_of` adds the settings of a kind."""
 
     kind: type[Connector]
     own_form: type[forms.Form]
@@ -69,7 +69,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # The documents then follow the source's own metadata again, at once.
+        # Switching it off changes the readers of all documents at once, so they must be changeable now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
@@ -103,9 +103,9 @@ def _general_fields(kind: type[Connector]) -> list[str]:
 
 
 def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
-    """Return the form of a source of this kind; ``own_form`` has the settings of the kind.
+    """Return the form class of a source of this kind. ``own_form`` has the kind's settings.
 
-    The collection of a saved source cannot change: its documents are there.
+    The collection of a saved source cannot change, because its documents are in it.
     """
     fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
@@ -114,7 +114,7 @@ def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *,
 
 
 def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry of the list of kinds for each connector; or one that says why there is none."""
+    """Return an entry of the list of kinds for each connector, or an entry with the reason why there are none."""
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
@@ -123,7 +123,7 @@ def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]
 
 
 RUNS_SHOWN = 20
-# More groups of a form's fields are closed at first.
+# If a form has more groups of fields, they are collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
@@ -141,7 +141,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 class StandingsChangeList(ChangeList):
-    """A list of sources whose standings and document counts are loaded for the whole page at once."""
+    """A list of sources that loads the states and document counts of a page in a few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -252,25 +252,25 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # A preview shows the records of newly chosen streams first.
+        # A preview must show the records of new streams before a run stores them.
         is_unfinished = obj.kind == ConnectorSource.name and (
             not obj.options.get("streams") or "streams" in form.changed_data
         )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         is_tried = self._is_tried(obj)
         if is_tried:
-            # A run with half of the fields would show readers what the rest closes.
+            # While half of the fields are chosen, a run would show readers documents that should be closed to them.
             obj.is_paused = True
         save_source(obj)
         warn_of_removed_secret(request, obj)
         if is_unfinished or is_tried:
-            # The preview tries the settings, finds the streams, and shows documents of those chosen.
+            # The preview checks the settings, finds the streams, and shows sample documents of the chosen ones.
             with suppress(sync_runs.RunRefused):
                 sync_runs.ask_for(obj, is_preview=True)
 
     @staticmethod
     def _is_tried(source: Source) -> bool:
-        """Return whether this is a connector's source that was never read, only previewed."""
+        """Return whether this is a connector's source that has had no run except previews."""
         is_connector = source.kind == ConnectorSource.name
         return is_connector and (source.pk is None or not source.runs.filter(is_preview=False).exists())
 
@@ -332,7 +332,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Ask whether to keep or delete the documents."""
+        """Ask whether to keep or delete the source's documents, then delete the source."""
         source = self.get_object(request, object_id)
         if not self.has_delete_permission(request, source):
             raise PermissionDenied

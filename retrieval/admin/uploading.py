@@ -1,4 +1,4 @@
-"""The upload page of documents, which works as a form; a script sends each file alone and gets JSON."""
+"""The page to upload documents. It works as a form; with JavaScript, each file is sent alone and answered by JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result for one file; a refused one has no ``document``, but a reason in ``sentence``."""
+    """The result for one file. A refused file has no ``document``, and the reason in ``sentence``."""
 
     document: Document | None
     is_new: bool
@@ -47,14 +47,14 @@ class _Outcome:
 
 
 def _find_way_back(request: HttpRequest, data: Mapping[str, str]) -> str:
-    """Return the page of this site from which the user came to add documents, or ""."""
+    """Return the address of this site's page from which the user came, or ""."""
     address = data.get("next", "")
     is_own = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return address if is_own else ""
 
 
 def _list_fieldsets(form: UploadForm) -> list[tuple[StrPromise | None, dict[str, Any]]]:
-    """Return the fields in groups; templates/admin/retrieval/document/upload.html shows the files after the first."""
+    """Return the form's fields in groups. The template shows the files after the first group."""
     place = [name for name in ("collection", "new_collection") if name in form.fields]
     return [
         (None, {"fields": place}),
@@ -104,7 +104,7 @@ class UploadingAdmin(PageAdmin):
         return self.render_page(request, "document/upload", _t("Add documents"), context)
 
     def _make_collection(self, request: HttpRequest, name: str) -> Collection:
-        """Make a closed collection that the user manages."""
+        """Create a closed collection with the user as its manager."""
         wanted = slugify(name)[:40] or "collection"
         taken = set(Collection.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
         free = next(slug for slug in chain([wanted], (f"{wanted}-{n}" for n in count(2))) if slug not in taken)
@@ -167,7 +167,8 @@ class UploadingAdmin(PageAdmin):
     def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # The admin capitalises a message's first letter, but a file's name must not change.
+                # Separate messages, whose first letter the admin would otherwise capitalise: a file's name must not
+                # change.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)

@@ -75,7 +75,7 @@ class SearchView(ApiView):
 
 
 def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
-    """Return the validated body of a search request, and its result.
+    """Return the validated body of a search request, and the result of the search.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
     """
@@ -267,7 +267,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
 
 def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """Add ``document_total`` and ``passage_total`` of what ``user`` may read, counted in separate subqueries."""
+    """Annotate collections with ``document_total`` and ``passage_total``: what ``user`` may read in them."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

@@ -52,13 +52,13 @@ from retrieval.sources.pushes import (
 
 
 class ExternalIdConverter(StringConverter):
-    """The rest of an address, also with slashes and line breaks."""
+    """Matches the rest of an address, including slashes and line breaks."""
 
     regex = r"(?s:.+)"
 
 
 class MaySend(StaffWithPermission):
-    # A PUT that replaces a document also takes the permission to change it.
+    # A PUT that replaces a document also needs the permission to change documents; it is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
@@ -130,7 +130,7 @@ class PushedDocumentView(_PushView):
 
     @extend_schema(
         operation_id="pushed_document_put",
-        # A generator of clients (openapi-python-client 0.29) writes a broken module for two content types.
+        # A generator of clients (openapi-python-client 0.29) writes a broken module if there are two content types.
         request={"application/json": PushTextSerializer},
         responses=_SENT,
     )
@@ -261,13 +261,13 @@ def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]
 
 
 def _names_of(readers: dict[str, Any]) -> tuple[str, ...]:
-    # A group cannot be named like an address.
+    # A group whose name begins like a mail address would admit the account with this address.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_reader, readers.get("users", ())))
 
 
 def _one_sentence(detail: Any) -> str:
-    """Return the first sentence of a refusal, with the name of its field."""
+    """Return the first error message, with the name of its field."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         said = _one_sentence(inner)

@@ -15,7 +15,7 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# Clocks of programs differ a little. A time far ahead would make every later state outdated.
+# Programs' clocks differ a little. A time far in the future would make all later states out of date.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 

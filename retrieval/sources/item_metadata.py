@@ -62,7 +62,7 @@ def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[st
 
 
 def forget_readers(source: Source) -> None:
-    """Let the documents follow the source's own metadata again: its readers are no longer taken over."""
+    """Remove the readers taken over from the source, so that only its metadata limit its documents."""
     for item in source.items.filter(readers__isnull=False):
         item.readers = None
         if item.name:

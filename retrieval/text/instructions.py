@@ -1,6 +1,6 @@
-"""Find sentences in English and Dutch documents that address a language model. PURE.
+"""Find sentences in English and Dutch documents that instruct a language model. PURE.
 
-They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") are not recognised.
+Curators see them, and prompts leave them out. Ordinary tasks ("Write a poem") are not found.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from retrieval.text.sentences import split_sentences
 
-# The patterns are narrow, because manuals give orders on every line, and documents about language models mention
-# prompts.
+# The patterns are narrow. Manuals give orders on every line, and documents about language models mention prompts.
 
 _MODEL = (
     r"(?:ai(?:[\s-]+(?:assistants?|models?|systems?|agents?|bots?))?|llms?|(?:large\s+)?language\s+models?|chatbots?"
@@ -115,7 +114,7 @@ RULES = {
     )
     for rule, patterns in _PATTERNS.items()
 }
-# Manuals are full of orders, so an order counts only next to an instruction.
+# Orders such as "Say that". They are found only next to an instruction, because manuals are full of orders.
 ORDER = re.compile(
     r"\W{0,8}(?:(?:and|but|then|now|instead|please|also|always|just|only|rather|so|simply|from\s+now\s+on|en|maar|dan|nu"
     r"|daarna|ook|altijd|alleen|gewoon)\b[\s,]*){0,3}"
@@ -127,13 +126,13 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
-# Places stored with a document.
+# How many instructions are stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A stretch that instructs a model, found by ``rule``."""
+    """A range of text that instructs a model. ``rule`` is the name of the pattern that matched."""
 
     start: int
     end: int
@@ -143,11 +142,11 @@ class Instruction(NamedTuple):
 def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in order.
 
-    An order ("Say that …") counts only next to an instruction.
+    An order ("Say that …") is included only if it is next to an instruction.
     """
     pieces = list(_split_pieces(text))
     rules = [match_rule(text[start:end]) for start, end in pieces]
-    # An order may precede its instruction.
+    # Searched in both directions, because an order may precede or follow its instruction.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]

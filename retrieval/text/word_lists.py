@@ -1,4 +1,4 @@
-"""Read the word lists of each language from `languages/`, one TOML file a language. PURE.
+"""Read the word lists of each language from `languages/`, which has a TOML file for each language. PURE.
 
 A file has these sections; a language can lack any of them:
 
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("languages")
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return this section of all languages that have it, by two-letter code in alphabetical order."""
+    """Return the section ``name`` of all languages that have it, by two-letter code in alphabetical order."""
     files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
     return {code: sections[name] for code, sections in files.items() if name in sections}
 

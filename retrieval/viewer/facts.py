@@ -1,4 +1,4 @@
-"""The values of a document by which readers can filter, for its page."""
+"""The facts on a document's page: its values of the fields that are filters."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The name of a filter, and the document's value in words."""
+    """The label of a filter, and the document's value as text."""
 
     label: str
     text: str
 
 
 def list_facts(document: Document) -> list[Fact]:
-    """Return what the document has of the fields that its collection's curators marked as filters, in their order.
+    """Return the document's values of the filters that its collection's curators chose, in their order.
 
-    Fields that every document has are shown elsewhere.
+    Fields that every document has are left out, because the page shows them elsewhere.
     """
-    # A draft's working copy has its collection's filters.
+    # A draft's working copy uses the filters of its collection.
     within = Q(collection=document.collection_id) | Q(collection__drafts__working_copy=document.collection_id)
     marked = MarkedFilter.objects.filter(within).exclude(field__in=BUILT_IN_FILTERS).order_by("position", "pk")
     facts = (Fact(each.name, _write(document.metadata.get(each.field), each.kind)) for each in marked)

@@ -1,4 +1,4 @@
-"""Draw a page of a PDF file and find words on it, in the sandbox, because files are untrusted."""
+"""Draw a page of a PDF file, and find words on it. Runs in the sandbox, because files are untrusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import Box, PrintedPage, around, ord
 from retrieval.documents.extraction.printed_tables import set_tables
 
 WIDTH_PIXELS = 1400
-# The picture of a huge page stays below 40 MB in memory.
+# Larger pages are drawn smaller, so that a picture takes less than 40 MB of memory.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500
@@ -26,11 +26,11 @@ FoundBox = tuple[int, int, int, int]
 
 
 class CannotDraw(Exception):
-    """An error: the file cannot be opened, or has no such page."""
+    """An error: the file cannot be opened, or does not have this page."""
 
 
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
-    """Return the picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
+    """Return a picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
     if not _is_pdf(file):
         image = _open_picture(file, number)
         width, height, _scale = _scaled(*image.size)
@@ -64,9 +64,9 @@ def _save(image: Image.Image) -> bytes:
 
 
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
-    """Return the picture's size in pixels, and boxes around ``words``. Raises: CannotDraw.
+    """Return the picture's size in pixels, and the boxes of ``words``. Raises: CannotDraw.
 
-    The occurrence with about ``expected`` letters and digits before it is chosen.
+    If the words occur several times, the occurrence is chosen that has about ``expected`` letters and digits before it.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
@@ -109,7 +109,7 @@ def _scaled(width: float, height: float) -> tuple[int, int, float]:
 
 
 def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
-    """Return boxes around ``words``, one a line; ``expected`` chooses as in :func:`find_words`."""
+    """Return a box for each line of ``words``. ``expected`` is as in :func:`measure`."""
     page.lines = order_lines(page.lines, page.height)
     first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
     start = 0
@@ -129,9 +129,9 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 
 
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
-    """Return the range of the words in ``characters``; None if not found.
+    """Return start and end of ``words`` in ``characters``; None if they are not found.
 
-    Only letters and digits are compared, because the text joins words at line ends and splits ligatures.
+    Only letters and digits are compared, because the extracted text joins hyphenated words and replaces ligatures.
     """
     letters = keep_letters(words)
     page: list[str] = []
@@ -152,7 +152,7 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
 
 
 def keep_letters(text: str) -> str:
-    """Return the letters and digits of ``text``, in one case and form."""
+    """Return the letters and digits of ``text``, decomposed (NFKD) and in lower case."""
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()
     )

@@ -1,4 +1,4 @@
-"""Views of documents with cited passages, of original files, and of the library."""
+"""Views of the library, of documents with the cited passage, and of original files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# The policy of the browser's PDF viewer allows only styles and the file.
+# The least that the browser's PDF viewer needs: styles, and the file itself.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -116,7 +116,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 
 def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
-    """Return the list's parameters for a link."""
+    """Return the query string of a link to the library with these filters."""
     query = build_query(chosen)
     query.update(wanted)
     return query.urlencode()
@@ -124,11 +124,10 @@ def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
 
 @_for_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show the served text, with ``?start=&end=`` marked; ``?sheet`` shows the passage and its surroundings alone.
+    """Show a document's text. ``?start=&end=`` marks a passage; ``?sheet`` shows only the text around it.
 
-    ``?passages`` draws the borders of its passages, for those who see the debug panel.
-
-    Raises: Http404 if the visitor may not read it.
+    ``?passages`` shows the borders of passages, to those who may see the debug panel. Raises: Http404 if the visitor
+    may not read the document.
     """
     found = _get_document(request, document_id)
     context = {
@@ -137,7 +136,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         "facts": list_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
-        # A browser would run other addresses.
+        # Other schemes, such as javascript:, could run code in the browser.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
     readable = Document.objects.readable_by(request.user)
@@ -168,7 +167,7 @@ def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) ->
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Show a table of the document, by its position from 0."""
+    """Show a table of the document. ``number`` is its position, from 0."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
     context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
@@ -182,7 +181,7 @@ def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show a PDF file in the browser's viewer, at ``#page=``. Raises: Http404 for other and missing files."""
+    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or no PDF."""
     found = _get_document(request, document_id)
     if found.media_type != PDF:
         raise Http404
@@ -199,10 +198,10 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @require_safe
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Send a PDF page as a picture.
+    """Send the picture of a page.
 
-    An error is a picture, too: status 422 if the page cannot be drawn, 503 with Retry-After if too many are being
-    drawn.
+    An error is shown as a picture too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too
+    many are being drawn.
     """
     if refusal := _refuse_anonymous(request):
         return refusal
@@ -213,11 +212,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
         if data is None:
             source = file_of(found)
-            # Other requests need the connections of waiting ones.
+            # While this request waits, other requests can use its database connection.
             release_connections()
             data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # A user who loses the right to read sees the picture for at most an hour.
+        # A browser may show the picture for an hour after the user lost the right to read the document.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -237,7 +236,7 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
 
 
 def _find_page_before(request: HttpRequest) -> str:
-    """Return the address of the conversation that linked here; else empty."""
+    """Return the address of the conversation whose page linked here; otherwise ""."""
     try:
         before = urlsplit(request.headers.get("Referer", ""))
         is_conversation = resolve(before.path).view_name in ("chat:conversation", "chat:shared")
@@ -252,9 +251,9 @@ def _get_document(request: HttpRequest, document_id: int) -> Document:
 
 
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """Send the file to be saved, never shown, because its content is untrusted.
+    """Send the file as a download. It is never shown in the browser, because its content is untrusted.
 
-    Raises: Http404 if it is missing.
+    Raises: Http404 if the file is missing.
     """
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
     return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
@@ -273,9 +272,9 @@ def _send_file(
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
     response: Any
     if isinstance(request, ASGIRequest):
-        # FileResponse would be read whole before its first byte is sent.
+        # An ASGI server would read a FileResponse completely before it sends the first byte.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
-        # The file is also closed if the response ends before its first block.
+        # Closes the file also if the client disconnects before the first block.
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
         response["Content-Disposition"] = content_disposition_header(as_attachment, name)

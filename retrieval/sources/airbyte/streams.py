@@ -98,7 +98,7 @@ def _split(path: object) -> list[str]:
 
 
 def is_deleted(values: list[Any]) -> bool:
-    """Return whether the values of the field that marks deleted records say so: a time, true, 1."""
+    """Return whether any value of a record's "deleted" field means yes, such as a time, true or 1."""
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 

@@ -74,7 +74,7 @@ class _Rights:
         return name
 
     def note_user(self, user: Mapping[str, Any]) -> str:
-        """Return the identity of an account. Its name is its address, if the server shows that."""
+        """Return an account's identity, and remember its name: its mail address if the server shows it."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity

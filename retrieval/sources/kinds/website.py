@@ -298,7 +298,7 @@ class WebsiteConnector(HttpConnector):
         return ""
 
     def _says_the_same(self, address: str, page: PageLinks) -> bool:
-        """Return whether the page at ``address`` is readable, an original, and contains the words of ``page``."""
+        """Return whether the page at ``address`` is an original that contains nearly all words of ``page``."""
         if address not in self._originals:
             self._originals[address] = self._look_at(address)
         original = self._originals[address]
