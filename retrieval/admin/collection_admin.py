@@ -224,7 +224,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
-    """Return error messages by the id of their field. The id is "" for errors of the whole form."""
     context: Any = response.context_data
     inlines = [inline.formset for inline in context["inline_admin_formsets"]]
     found: dict[str, list[str]] = defaultdict(list)

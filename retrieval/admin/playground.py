@@ -86,8 +86,7 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
-def _read_answer(given: str) -> str:
-    """Return the id of the answer from whose debug panel the user came, or ""."""
+def _read_answer_id(given: str) -> str:
     try:
         return str(uuid.UUID(given))
     except ValueError:
@@ -99,7 +98,7 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked, "answer": _read_answer(request.GET.get("answer", ""))}
+    page = {"form": form, "asked": asked, "answer": _read_answer_id(request.GET.get("answer", ""))}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""

@@ -73,10 +73,6 @@ class SearchProfileAdmin(GatedAdmin):
         return form
 
     def _choose_starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
-        """Return the settings with which the form begins.
-
-        They are those of the version in ``?from=``, or of the newest version, or of the published profile.
-        """
         if profile is not None:
             wanted = _wanted_version(request, profile) or profile.versions.first()
             try:
@@ -178,7 +174,6 @@ class SearchProfileAdmin(GatedAdmin):
 
 
 def _read_published() -> dict[str, object]:
-    """Return the published profile, and whether the setting RETRIEVAL_HYBRID_ENABLED overrides it."""
     return {
         "in_force": profiles.active_profile(),
         "published": profiles.find_published_version(),
@@ -202,7 +197,6 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
 
 
 def _build_version_rows(profile: SearchProfile) -> list[dict[str, object]]:
-    """Return each version with its differences from the published one, or why it is unreadable."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):

@@ -257,7 +257,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             not obj.options.get("streams") or "streams" in form.changed_data
         )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
-        is_tried = self._is_tried(obj)
+        is_tried = self._was_only_previewed(obj)
         if is_tried:
             # While half of the fields are chosen, a run would show readers documents that should be closed to them.
             obj.is_paused = True
@@ -269,13 +269,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
                 sync_runs.ask_for(obj, is_preview=True)
 
     @staticmethod
-    def _is_tried(source: Source) -> bool:
-        """Return whether this is a connector's source that has had no run except previews."""
+    def _was_only_previewed(source: Source) -> bool:
         is_connector = source.kind == ConnectorSource.name
         return is_connector and (source.pk is None or not source.runs.filter(is_preview=False).exists())
 
     def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
-        if self._is_tried(obj):
+        if self._was_only_previewed(obj):
             self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
             return redirect("admin:retrieval_source_change", obj.pk)
         return super().response_change(request, obj)

@@ -46,15 +46,13 @@ class _Outcome:
     sentence: str
 
 
-def _find_way_back(request: HttpRequest, data: Mapping[str, str]) -> str:
-    """Return the address of this site's page from which the user came, or ""."""
+def _read_return_address(request: HttpRequest, data: Mapping[str, str]) -> str:
     address = data.get("next", "")
     is_own = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return address if is_own else ""
 
 
 def _list_fieldsets(form: UploadForm) -> list[tuple[StrPromise | None, dict[str, Any]]]:
-    """Return the form's fields in groups. The template shows the files after the first group."""
     place = [name for name in ("collection", "new_collection") if name in form.fields]
     return [
         (None, {"fields": place}),
@@ -73,14 +71,14 @@ class UploadingAdmin(PageAdmin):
             form = UploadForm(request.POST, request.FILES, user=request.user)
             if form.is_valid():
                 if name := form.cleaned_data.get("new_collection"):
-                    form.cleaned_data["collection"] = self._make_collection(request, name)
+                    form.cleaned_data["collection"] = self._create_managed_collection(request, name)
                 outcomes = self._submit(request, form)
                 if is_asked_by_script(request):
                     return self._answer(form.cleaned_data["collection"], outcomes)
                 if name:
                     self.message_user(request, _t("The collection %s was made.") % name, messages.SUCCESS)
                 self._tell(request, outcomes)
-                if back := _find_way_back(request, request.POST):
+                if back := _read_return_address(request, request.POST):
                     return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
@@ -96,15 +94,14 @@ class UploadingAdmin(PageAdmin):
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
             "add": True,
-            "back": _find_way_back(request, request.POST or request.GET),
+            "back": _read_return_address(request, request.POST or request.GET),
             **drop_zone_context(),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
         return self.render_page(request, "document/upload", _t("Add documents"), context)
 
-    def _make_collection(self, request: HttpRequest, name: str) -> Collection:
-        """Create a closed collection with the user as its manager."""
+    def _create_managed_collection(self, request: HttpRequest, name: str) -> Collection:
         wanted = slugify(name)[:40] or "collection"
         taken = set(Collection.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
         free = next(slug for slug in chain([wanted], (f"{wanted}-{n}" for n in count(2))) if slug not in taken)

@@ -204,7 +204,7 @@ class PushBatchView(PushedDocumentView):
             sent = _validate(PushOperationSerializer(data=body))
             item = self._change(source, sent)
         except serializers.ValidationError as error:
-            return {**outcome, "error": _one_sentence(error.detail)}
+            return {**outcome, "error": _read_first_error(error.detail)}
         except PushOutdated as error:
             return {**outcome, "result": "outdated", "status": status.HTTP_409_CONFLICT, "error": str(error)}
         except (DocumentRejected, PushBusy, PushForbidden, SourceGone, DiskFull) as error:
@@ -266,10 +266,9 @@ def _names_of(readers: dict[str, Any]) -> tuple[str, ...]:
     return (*groups, *map(name_reader, readers.get("users", ())))
 
 
-def _one_sentence(detail: Any) -> str:
-    """Return the first error message, with the name of its field."""
+def _read_first_error(detail: Any) -> str:
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        said = _one_sentence(inner)
+        said = _read_first_error(inner)
         return said if name in ("non_field_errors", "detail") else f"{name}: {said}"
-    return _one_sentence(detail[0]) if isinstance(detail, list) else str(detail)
+    return _read_first_error(detail[0]) if isinstance(detail, list) else str(detail)

@@ -125,8 +125,6 @@ def _read_in_turn(
 def _read_in_threads(
     read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
 ) -> Iterator[tuple[str, Counts]]:
-    """Yield the source and the counts of each file. On an interruption, files that were begun are finished."""
-
     def work(file: Submitted) -> tuple[str, Counts]:
         try:
             return file.source, read(file)
@@ -231,7 +229,6 @@ def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _list_shown_pictures(paths: list[Path]) -> set[Path]:
-    """Return the pictures that a page in the same folder shows. They are not ingested as documents."""
     pictures: dict[Path, list[Path]] = defaultdict(list)
     for path in paths:
         if path.suffix.lower() in PICTURES:

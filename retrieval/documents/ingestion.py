@@ -83,7 +83,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
                 data,
                 numbers,
                 is_picture=extracted.media_type != PDF,
-                on_progress=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
+                on_progress=lambda done, total: _store_progress(document, RECOGNITION_PERCENT * done // total),
                 seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
             )
             read_pages = [
@@ -100,8 +100,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
     return extracted, [(number, sure.get(number)) for number in numbers]
 
 
-def _keep_progress(document: Document, percent: int) -> None:
-    """Store progress and heartbeat. Raises: LeaseLost."""
+def _store_progress(document: Document, percent: int) -> None:
     if not document.write(progress_percent=percent, heartbeat_at=Now()):
         raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
@@ -187,11 +186,11 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     title = extracted_title if document.title in ("", document.extracted_title) else document.title
     language = document.language = document.language or identify_language(extracted.text)
     extracted = replace(extracted, title=title)
-    text_chunks = _cut(document, extracted)
+    text_chunks = _split_into_passages(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
     hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
-    fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
+    fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     texts = [
@@ -231,8 +230,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
             forget_pages([before])
 
 
-def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
-    """Split the text into passages. Raises: DocumentRejected if there is no text, or if there are too many passages."""
+def _split_into_passages(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     embedder = embedder_choice.get_embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
@@ -245,7 +243,7 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
     return text_chunks
 
 
-def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
     """Return the indexes of the passages that need a new vector. The others have a stored one with an equal hash."""
     reusable = Counter[str]()
     if keep:
@@ -306,5 +304,5 @@ def _embed(document: Document, texts: list[str], progress: Progress | None) -> l
         vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(vectors), len(texts))
-        _keep_progress(document, max(document.progress_percent, 99 * len(vectors) // len(texts)))
+        _store_progress(document, max(document.progress_percent, 99 * len(vectors) // len(texts)))
     return vectors

@@ -71,7 +71,6 @@ class ModelQuestions:
 
 
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
-    """Return the prompt. A random mark that no document can contain surrounds the passage."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])

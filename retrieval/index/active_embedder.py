@@ -171,8 +171,6 @@ _adopting = threading.Lock()
 
 
 def _open_chosen_embedder() -> None:
-    """Open the embedder that was chosen in the admin, in a thread, so that searches do not wait for it."""
-
     def adopt() -> None:
         try:
             embedder_choice.adopt_chosen()
@@ -206,7 +204,6 @@ def is_lagging(collections: Sequence[int]) -> bool:
 
 
 def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
-    """Return the first row that meets ``condition``, in plain SQL: a query set takes longer than PostgreSQL itself."""
     columns = [str(field.column) for field in Embedder._meta.concrete_fields]
     rows = fetch(f"SELECT {', '.join(columns)} FROM retrieval_embedder WHERE {condition}", values)
     return Embedder.from_db(connection.alias, columns, rows[0]) if rows else None

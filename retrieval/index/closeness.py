@@ -137,7 +137,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
         raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
-    material = _load_material()
+    material = _load_fitting_pairs()
     if len(material) < FEWEST_PASSAGES:
         raise NotFitted(
             f"There are {len(material)} passages with a question or a heading, and fitting needs {FEWEST_PASSAGES}: "
@@ -176,8 +176,7 @@ def store_calibration(name: str, fitted: Calibration, passages: int | None = Non
     forget_calibrations()
 
 
-def _load_material() -> list[tuple[str, str]]:
-    """Return at most MOST_PASSAGES pairs of a passage's text and a question or heading, ordered by content hash."""
+def _load_fitting_pairs() -> list[tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
     wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")

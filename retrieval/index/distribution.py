@@ -188,7 +188,6 @@ def _distribute(table: str, count: int) -> None:
 
 
 def _list_constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Return (table, name, columns, definition) of each constraint on or to ``table``, with quoted names."""
     return _run_statement(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "

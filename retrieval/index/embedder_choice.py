@@ -58,7 +58,7 @@ def _site_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         built: TextEmbedder = build_backend("EMBEDDER")
         return built
-    name, options = _stored_embedder()
+    name, options = _read_stored_embedder()
     if options:
         return build_chosen(options)
     stored = name.partition("/")[0]
@@ -73,7 +73,7 @@ def get_new_embedder() -> TextEmbedder:
     """
     if settings.EMBEDDER:
         return get_embedder()
-    _, options = _stored_embedder()
+    _, options = _read_stored_embedder()
     return build_chosen(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
@@ -104,7 +104,7 @@ def adopt_chosen() -> None:
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
-    _, options = _stored_embedder()
+    _, options = _read_stored_embedder()
     if options and not settings.EMBEDDER:
         build_chosen(options).prepare()
         _site_embedder.cache_clear()
@@ -115,7 +115,7 @@ def describe_embedder_choice() -> str:
 
     Raises: as :func:`get_embedder`.
     """
-    if settings.EMBEDDER or get_embedder() is _built_in(MULTILINGUAL_E5) or _stored_embedder()[1]:
+    if settings.EMBEDDER or get_embedder() is _built_in(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
         return ""
     if get_embedder() is get_new_embedder():
         return (
@@ -134,11 +134,7 @@ def _built_in(name: str) -> TextEmbedder:
     return built
 
 
-def _stored_embedder() -> tuple[str, dict[str, object]]:
-    """Return the name and options of the active embedder; empty if no vectors are stored.
-
-    Raises: EmbeddingFailed if the database does not answer.
-    """
+def _read_stored_embedder() -> tuple[str, dict[str, object]]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT name, options FROM retrieval_embedder WHERE is_active")

@@ -74,10 +74,6 @@ def _build_index_definition(embedder: Embedder, how: str = "") -> str:
 
 
 def _build_index_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """Return PostgreSQL's settings for building an index of ``rows`` vectors.
-
-    A graph that does not fit into memory takes four times as long to build.
-    """
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64

@@ -18,11 +18,10 @@ class PreparedCommand(BaseCommand):
     """A command that migrates the embedded database first, so that it works before the site's first start."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self._prepare()
+        self._migrate_embedded_database()
         return super().execute(*args, **options)
 
-    def _prepare(self) -> None:
-        """Migrate the embedded database. Raises: CommandError if another database lacks migrations."""
+    def _migrate_embedded_database(self) -> None:
         if not _count_unapplied():
             return
         if settings.EMBEDDED_POSTGRES is None:

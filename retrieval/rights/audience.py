@@ -94,7 +94,7 @@ def list_document_readers(document: Document) -> list[Readers]:
         owners = EmailAddress.objects.filter(email__iexact=address, verified=True).values("user")
         rule = _join_sentences(_("It is limited to some readers, and the account is named by its address."), of_source)
         found.append(Readers(ReaderKind.ACCOUNT, rule, Q(pk__in=owners) & Q(pk__in=may_ask), address))
-    return [*found, *_list_curating(document.collection), _list_superusers()]
+    return [*found, *_list_curators(document.collection), _list_superusers()]
 
 
 def _join_sentences(*sentences: str) -> str:
@@ -134,8 +134,7 @@ def _list_granted(collection: Collection, *roles: str) -> Iterator[Readers]:
             yield Readers(ReaderKind.ACCOUNT, rule, Q(pk=grant.user_id), str(grant.user), is_granted=True)
 
 
-def _list_curating(collection: Collection) -> Iterator[Readers]:
-    """Yield the curators, who may read restricted documents because they could remove the restriction anyway."""
+def _list_curators(collection: Collection) -> Iterator[Readers]:
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     base = collection if draft is None else draft.collection
     if base.visibility != Visibility.GRANTED:

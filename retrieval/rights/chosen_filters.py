@@ -117,7 +117,7 @@ def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tu
                 _add_values(chosen, each, kept)
             continue
         try:
-            first, last = _read_ends(data, name, each.kind)
+            first, last = _read_range(data, name, each.kind)
             if first is not None or last is not None:
                 made = (DateRange if each.kind == Kind.DATES else NumberRange)(each.field, first, last)
                 chosen.setdefault(each.part, []).extend(to_json({each.part: [made]})[each.part])
@@ -144,8 +144,7 @@ def _read_scalar(text: str) -> Iterator[object]:
             return  # a number with a leading zero is not JSON
 
 
-def _read_ends(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
-    """Return the first and last value of a range; None for an open end. Raises: ValueError."""
+def _read_range(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
     today = localdate()
     match data.get(f"{name}.quick"):
         case "year":

@@ -161,7 +161,6 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
 
 
 def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
-    """Return a condition that the metadata's ``key`` is one of the values, or a list with one of them."""
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
 

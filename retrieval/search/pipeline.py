@@ -283,7 +283,6 @@ def _retrieve(
 
 
 def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
-    """Return all candidates, best first. A candidate that is not shown has the reason in ``dropped``."""
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:

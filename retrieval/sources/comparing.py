@@ -90,12 +90,12 @@ def forget_old_runs(run: SourceRun) -> None:
     news = [
         run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
     ]
-    if len(last) == 2 and not any(news) and _without_notes(last[0]) == _without_notes(last[1]):
+    if len(last) == 2 and not any(news) and _drop_notes(last[0]) == _drop_notes(last[1]):
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
 
 
-def _without_notes(run: SourceRun) -> dict[str, Any]:
+def _drop_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
@@ -103,7 +103,7 @@ def _without_notes(run: SourceRun) -> dict[str, Any]:
 LARGEST_SHARE = 0.2
 
 
-def _is_too_much(gone: int, total: int) -> bool:
+def _needs_consent(gone: int, total: int) -> bool:
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
@@ -120,7 +120,7 @@ def check_content(data: bytes, name: str) -> None:
         raise ItemRejected(said) from error
 
 
-def known_formats() -> str:
+def hash_known_formats() -> str:
     """Return a hash of the supported formats and sizes. When it changes, rejected files are tried again."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
@@ -150,7 +150,7 @@ class Comparison:
         self._tally = Tally(run, self._items.values())
         takes = self._source.takes_readers
         self._readers = TakenReaders(self._source, self._tally.details) if takes else None
-        self._formats = known_formats()
+        self._formats = hash_known_formats()
         self._wanted_readers: dict[str, list[str] | str] = {}
         self._visited: set[str] = set()
         self._present: set[str] = set()
@@ -164,10 +164,10 @@ class Comparison:
     def work(self, connector: Connector) -> None:
         """Make the documents agree with the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
         try:
-            self._walk(connector, self._list(connector))
+            self._process_items(connector, self._list_items(connector))
         finally:
             self._take_notes(connector)
-        self._flush(connector)
+        self._store_progress(connector)
         if connector.lists_everything:
             self._remove_gone(connector)
         self._finish(connector)
@@ -183,7 +183,7 @@ class Comparison:
             self._tally.details |= told
             self._run.write(details=self._tally.details)
 
-    def _list(self, connector: Connector) -> deque[RemoteItem]:
+    def _list_items(self, connector: Connector) -> deque[RemoteItem]:
         """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
         # The deadline also ends slow requests and pages without items.
@@ -202,7 +202,7 @@ class Comparison:
                 ) from error
         return listed
 
-    def _walk(self, connector: Connector, waiting: deque[RemoteItem]) -> None:
+    def _process_items(self, connector: Connector, waiting: deque[RemoteItem]) -> None:
         self._started = time.monotonic()
         while waiting:
             found = waiting.popleft()
@@ -211,11 +211,11 @@ class Comparison:
             self._visited.add(found.key)
             self._present.add(found.key)
             _check_number(len(self._visited))
-            waiting.extend(self._look_at(connector, found))
+            waiting.extend(self._process_item(connector, found))
             self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
             self._saved += self._saves_all
             if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
-                self._flush(connector)
+                self._store_progress(connector)
             self._check_time(connector)
 
     def _check_time(self, connector: Connector) -> None:
@@ -224,10 +224,10 @@ class Comparison:
             return
         if not self._is_real:
             raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
-        self._flush(connector)
+        self._store_progress(connector)
         raise TimeIsUp
 
-    def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
+    def _process_item(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
@@ -252,7 +252,7 @@ class Comparison:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
                 self._keep(item)
                 return _read_links(item)
-            self._take(found, item, fetched)
+            self._store_fetched(found, item, fetched)
             return fetched.links
         except ItemGone as error:
             self._present.discard(found.key)
@@ -294,7 +294,7 @@ class Comparison:
             except DocumentRejected as error:
                 raise SourceRefused(str(error)) from error
 
-    def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
+    def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
         data = fetched.data if is_wanted(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
@@ -309,7 +309,7 @@ class Comparison:
             outcome = Outcome.UNCHANGED
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
-            item.name = item.name if had_document else self._new_name(found, fetched)
+            item.name = item.name if had_document else self._choose_name(found, fetched)
             check_content(data, item.name)
         if self._is_real:
             with transaction.atomic():
@@ -323,11 +323,11 @@ class Comparison:
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=self._combine({}, fetched.metadata) if outcome == Outcome.ADDED else None,
+                        metadata=self._combine_metadata({}, fetched.metadata) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
                     if fetched.metadata is not None and not is_new:
-                        self._describe(submission.document, url, fetched.metadata)
+                        self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
                         readers, of_source = self._wanted_readers[found.key], current_metadata(self._source)
                         self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
@@ -335,7 +335,10 @@ class Comparison:
                 # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
                 # again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
-                item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
+                item.content_hash, item.links = (
+                    content_hash,
+                    [_convert_link_to_arguments(link) for link in fetched.links],
+                )
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
@@ -343,19 +346,17 @@ class Comparison:
         self._key_of_name[item.name] = found.key
         self._tally.count(outcome, found.name, fetched.reason)
 
-    def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        """Store a record's address and metadata in its document."""
-        document.metadata = self._combine(document.metadata, metadata)
+    def _store_description(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
+        document.metadata = self._combine_metadata(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
         document.share_metadata()
 
-    def _combine(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
+    def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
         """Return the metadata of a document and its record, overridden by the source's. None removes a name."""
         merged = {**own, **(told or {}), **current_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
-    def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
-        """Return a unique name for the item's document, which begins with the source's name. Raises: ItemRejected."""
+    def _choose_name(self, found: RemoteItem, fetched: Fetched) -> str:
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -391,8 +392,7 @@ class Comparison:
         if self._is_real:
             self._kept.append(item.pk)
 
-    def _flush(self, connector: Connector) -> None:
-        """Store the progress. Raises: LeaseLost."""
+    def _store_progress(self, connector: Connector) -> None:
         with transaction.atomic():
             if not self._run.write(**self._tally.numbers()):
                 raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")
@@ -434,7 +434,7 @@ class Comparison:
             gone = self._keep_missing(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
-        is_too_much = _is_too_much(len(in_question), self._total_before - len(agreed))
+        is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
         held = {item.pk for item in in_question} if is_too_much else set()
         if self._is_real:
             SourceItem.objects.filter(pk__in=held).update(is_held=True)
@@ -463,12 +463,11 @@ class Comparison:
 
 
 def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
-    """Return a hash of the file and, for a record, of its address, title and metadata."""
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
 
 
-def _as_arguments(link: RemoteItem) -> dict[str, Any]:
+def _convert_link_to_arguments(link: RemoteItem) -> dict[str, Any]:
     # Readers are listed in each run, so they are not stored with a link.
     return {name: value for name, value in asdict(link).items() if name != "readers"}
 

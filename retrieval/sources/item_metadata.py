@@ -21,14 +21,14 @@ def combine_metadata(
     far as they name any.
     """
     key = settings.DOCUMENT_GROUPS_KEY
-    admitted = [names_in(metadata[key]) for metadata in (own, of_source) if key in metadata]
+    admitted = [list_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
     if readers is not None:
         admitted.append(set(readers))
     combined = {**own, **of_source}
     return {**combined, key: sorted(set.intersection(*admitted))} if admitted else combined
 
 
-def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
+def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
     """Return the source's metadata, and the groups that may read the item's document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
@@ -37,7 +37,7 @@ def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[s
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
 
-def names_in(value: object) -> set[str]:
+def list_names(value: object) -> set[str]:
     names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return {name for name in names if isinstance(name, str)}
 
@@ -52,9 +52,9 @@ def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
     if settings.DOCUMENT_GROUPS_KEY in names:
         has_some |= Q(readers__isnull=False)
         for item in source.items.filter(readers__isnull=False).exclude(name=""):
-            _give(source, item.name, names, combine_of_item(item, source.metadata))
+            _write_metadata(source, item.name, names, combine_item_metadata(item, source.metadata))
     for pushed in source.pushed_items.filter(has_some).exclude(name=""):
-        _give(source, pushed.name, names, combine_pushed(pushed, source.metadata))
+        _write_metadata(source, pushed.name, names, combine_pushed(pushed, source.metadata))
 
 
 def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
@@ -66,11 +66,13 @@ def forget_readers(source: Source) -> None:
     for item in source.items.filter(readers__isnull=False):
         item.readers = None
         if item.name:
-            _give(source, item.name, {settings.DOCUMENT_GROUPS_KEY}, combine_of_item(item, source.metadata))
+            _write_metadata(
+                source, item.name, {settings.DOCUMENT_GROUPS_KEY}, combine_item_metadata(item, source.metadata)
+            )
     source.items.filter(readers__isnull=False).update(readers=None, own_groups=None)
 
 
-def _give(source: Source, name: str, keys: set[str], combined: Mapping[str, Any]) -> None:
+def _write_metadata(source: Source, name: str, keys: set[str], combined: Mapping[str, Any]) -> None:
     for document in source.own_documents.filter(source=name):
         own = {each: value for each, value in document.metadata.items() if each not in keys}
         metadata = own | {each: value for each, value in combined.items() if each in keys}

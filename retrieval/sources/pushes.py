@@ -96,7 +96,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
     """
     check_size(push.external_id, len(push.data))
     content_hash = hashlib.sha256(push.data).hexdigest()
-    with disk.guard_writes(), _lock(source) as source_metadata:
+    with disk.guard_writes(), _lock_source(source) as source_metadata:
         item = source.pushed_items.filter(external_id=push.external_id).first()
         item = item or PushedItem(source=source, external_id=push.external_id)
         _check_time(item, push.changed_at)
@@ -106,7 +106,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
         _describe(item, push, content_hash)
         has_changed = had != (item.content_hash, item.title, item.url, item.metadata, item.readers) or has_other_format
         if document is not None and not has_changed:
-            _check_may_see(document, user)
+            _check_readable(document, user)
             item.document = document
             return _record(item, Result.UNCHANGED, user, push.changed_at)
         if document is None or has_other_format:
@@ -131,7 +131,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
         )
         item.document = submission.document
         if not submission.changed:
-            _redescribe(submission.document, push, metadata)
+            _update_description(submission.document, push, metadata)
         return _record(item, Result.ADDED if document is None else Result.CHANGED, user, push.changed_at)
 
 
@@ -141,7 +141,7 @@ def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime
     If ``changed_at`` is given, the deletion is remembered, and an earlier state that arrives later is refused. Raises:
     PushOutdated, PushBusy, SourceGone.
     """
-    with _lock(source):
+    with _lock_source(source):
         item = source.pushed_items.filter(external_id=external_id).first()
         if item is None and changed_at is None:
             return None
@@ -155,8 +155,7 @@ def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime
 
 
 @contextmanager
-def _lock(source: Source) -> Iterator[dict[str, object]]:
-    """Run a transaction with a lock on the source's documents. Yield the source's metadata."""
+def _lock_source(source: Source) -> Iterator[dict[str, object]]:
     try:
         with transaction.atomic():
             rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
@@ -189,7 +188,7 @@ def _describe(item: PushedItem, push: Push, content_hash: str) -> None:
         item.readers = sorted(set(push.readers))
 
 
-def _check_may_see(document: Document, user: AnyUser) -> None:
+def _check_readable(document: Document, user: AnyUser) -> None:
     # An account that may not read the document must not get its description in the response.
     if not Document.objects.readable_by(user).filter(pk=document.pk).exists():
         raise PushForbidden("Your account may not see this document.")
@@ -205,7 +204,6 @@ def _record(item: PushedItem, result: str, user: AnyUser, changed_at: datetime |
 
 
 def _choose_name(source: Source, push: Push, document: Document | None) -> str:
-    """Return a unique name for the item's document, which begins with the source's name."""
     signs = (" " if unicodedata.category(sign).startswith("C") else sign for sign in push.external_id)
     name = "".join(signs).strip(" /") or "document"
     if not name.lower().endswith(push.extension.lower()):
@@ -218,8 +216,7 @@ def _choose_name(source: Source, push: Push, document: Document | None) -> str:
     return name
 
 
-def _redescribe(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
-    """Store a new title, address or metadata for an unchanged file, and queue the document for reading."""
+def _update_description(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
     document.title, document.url = push.title or document.title, push.url or document.url
     document.metadata = document.metadata if metadata is None else metadata
     requeue(document)

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from retrieval.models import Document, Source, SourceItem
 from retrieval.models.narrowing import MAIL
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import combine_of_item, names_in
+from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
@@ -28,10 +28,10 @@ _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
 
 
-def _read_admitted(metadata: Mapping[str, object]) -> frozenset[str] | None:
+def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | None:
     """Return the names that may read by these metadata; None if all readers of the collection may."""
     key = settings.DOCUMENT_GROUPS_KEY
-    return frozenset(names_in(metadata[key])) if key in metadata else None
+    return frozenset(list_names(metadata[key])) if key in metadata else None
 
 
 class TakenReaders:
@@ -74,18 +74,18 @@ class TakenReaders:
         before = item.readers, item.own_groups
         self._take(item, metadata, self._source.metadata, readers)
         is_same = before == (item.readers, item.own_groups)
-        after = _read_admitted(combine_of_item(item, self._source.metadata))
+        after = _read_admitted_names(combine_item_metadata(item, self._source.metadata))
         item.readers, item.own_groups = before
-        return not is_same or after != _read_admitted(metadata)
+        return not is_same or after != _read_admitted_names(metadata)
 
     def change(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
         """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
-        before = _read_admitted(document.metadata)
+        before = _read_admitted_names(document.metadata)
         self._take(item, document.metadata, of_source, readers)
         self._follow(item, document, of_source)
-        self._count(before, _read_admitted(document.metadata))
+        self._count(before, _read_admitted_names(document.metadata))
 
     def begin(
         self,
@@ -98,14 +98,14 @@ class TakenReaders:
         """Store the readers of an item whose document is new, or has new metadata. The source must be locked."""
         key = settings.DOCUMENT_GROUPS_KEY
         is_new = item.name not in self._known
-        before = frozenset[str]() if is_new else _read_admitted(self._known[item.name])
+        before = frozenset[str]() if is_new else _read_admitted_names(self._known[item.name])
         if is_new:
             item.own_groups = None
         if of_record is not None and key in of_record:
             item.own_groups = of_record[key]
         item.readers = readers
         self._follow(item, document, of_source)
-        self._count(before, _read_admitted(document.metadata))
+        self._count(before, _read_admitted_names(document.metadata))
 
     def foresee(self, item: SourceItem | None, readers: list[str] | str) -> None:
         """Count for whom a run would open and close the document. Nothing is stored."""
@@ -117,8 +117,8 @@ class TakenReaders:
             shadow.readers = readers
         else:
             self._take(shadow, metadata, self._source.metadata, readers)
-        after = _read_admitted(combine_of_item(shadow, self._source.metadata))
-        self._count(frozenset() if is_new else _read_admitted(metadata), after)
+        after = _read_admitted_names(combine_item_metadata(shadow, self._source.metadata))
+        self._count(frozenset() if is_new else _read_admitted_names(metadata), after)
 
     def _take(
         self,
@@ -128,14 +128,14 @@ class TakenReaders:
         readers: list[str] | str,
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
-        if _read_admitted(metadata) != _read_admitted(combine_of_item(item, of_source)):
+        if _read_admitted_names(metadata) != _read_admitted_names(combine_item_metadata(item, of_source)):
             # A curator or the record has changed who may read the document since the last run.
             item.own_groups = metadata.get(key)
         item.readers = readers
 
     def _follow(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
-        combined = combine_of_item(item, of_source)
+        combined = combine_item_metadata(item, of_source)
         metadata = {name: value for name, value in document.metadata.items() if name != key}
         if key in combined:
             metadata[key] = combined[key]

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _t
 from retrieval.documents.submission import Submission, describe_document, submit_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
-from retrieval.sources.kinds.website import name_and_type, name_of, normalise
+from retrieval.sources.kinds.website import derive_name, derive_name_and_type, normalise
 from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
@@ -51,7 +51,7 @@ def submit_page(
         connection.close()
     response = _fetch(address)
     url = normalise(response.url)
-    name, media_type = name_and_type(f"{urlsplit(url).netloc}/{name_of(url)}", response)
+    name, media_type = derive_name_and_type(f"{urlsplit(url).netloc}/{derive_name(url)}", response)
     source = source or name
     if len(source) > 1000 or len(url) > 1000:
         raise DocumentRejected(_t("%s… is too long an address: save the page and upload the file.") % url[:100])

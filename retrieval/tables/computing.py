@@ -126,7 +126,6 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """Return the row with the highest or lowest number; None for a tie."""
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None

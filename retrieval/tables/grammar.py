@@ -236,7 +236,6 @@ class _Reader:
         return True
 
     def _read_year(self, at: int) -> bool:
-        """Add a condition for the year at this span; return False if its column is unclear."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(beside) == 1:

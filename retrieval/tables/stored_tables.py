@@ -214,7 +214,6 @@ def _read_rows(
     parameters: Sequence[object] = (),
     most: int = _MOST_ROWS_READ,
 ) -> Iterator[KnownRow]:
-    """Yield the rows that meet ``chosen``, with the values of the ``needed`` columns (None for all columns)."""
     selected = {"values": '"values"', "cells": "cells"}
     if needed is not None:
         selected = {

@@ -177,7 +177,6 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Mark the lines of a heading, and return those that contain its words."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]

@@ -223,7 +223,6 @@ def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]
 
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
-    """Store code with marks as HTML in the token, because the renderer would escape the marks."""
     html, done = [], 0
     # The last line end is not shown.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):

@@ -121,7 +121,6 @@ def render_document(
 
 
 def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
-    """Set the ids of top-level headings. Return them by the anchors that links use."""
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):

@@ -89,7 +89,7 @@ def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
     if not may_debug(user):
         return None
     fields = ("ordinal", "start", "end", "page", "heading_path", "token_count", "canonical_questions", "document")
-    address = _find_admin_address(document, user)
+    address = _make_admin_address(document, user)
     shown: list[ShownBorder] = []
     reached = 0
     for chunk in Chunk.objects.filter(document=document).only(*fields).order_by("start", "ordinal"):
@@ -98,8 +98,7 @@ def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
     return PassageBorders(shown)
 
 
-def _find_admin_address(document: Document, user: AnyUser) -> Callable[[Chunk], str]:
-    """Return a function from a passage to the URL of its admin page, or to "" if the user may not open it."""
+def _make_admin_address(document: Document, user: AnyUser) -> Callable[[Chunk], str]:
     may_view = is_staff_with(user, "retrieval.view_chunk")
     if not may_view or not Collection.objects.curated_by(user).filter(pk=document.collection_id).exists():
         return lambda _chunk: ""

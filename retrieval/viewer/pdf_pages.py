@@ -131,7 +131,6 @@ def _keep_picture(kept: Path, data: bytes) -> None:
 
 
 def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, content_hash: str) -> tuple[Any, bytes]:
-    """Run a function of `pdf_drawing` in the sandbox. Raises: PageNotDrawn, PageBusy."""
     number = arguments["number"]
     _check_failures(content_hash, number)
     limits, slots = (LAYOUT_LIMITS, _measuring_slots) if function == "measure" else (DRAWING_LIMITS, _drawing_slots)

@@ -116,7 +116,6 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 
 def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
-    """Return the query string of a link to the library with these filters."""
     query = build_query(chosen)
     query.update(wanted)
     return query.urlencode()
@@ -132,7 +131,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     found = _get_document(request, document_id)
     context = {
         "document": found,
-        "came_from": _find_page_before(request),
+        "came_from": _find_referring_conversation(request),
         "facts": list_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
@@ -170,7 +169,11 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
     """Show a table of the document. ``number`` is its position, from 0."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
-    context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
+    context = {
+        "document": found,
+        "came_from": _find_referring_conversation(request),
+        **table_context(asked, request.GET),
+    }
     return render(request, "retrieval/table.html", context)
 
 
@@ -235,8 +238,7 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     return response
 
 
-def _find_page_before(request: HttpRequest) -> str:
-    """Return the address of the conversation whose page linked here; otherwise ""."""
+def _find_referring_conversation(request: HttpRequest) -> str:
     try:
         before = urlsplit(request.headers.get("Referer", ""))
         is_conversation = resolve(before.path).view_name in ("chat:conversation", "chat:shared")

@@ -80,7 +80,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
     reason.
     """
     with transaction.atomic():
-        draft = _lock(draft, Draft.Status.OPEN)
+        draft = _lock_draft(draft, Draft.Status.OPEN)
         # Writers lock the same rows first. So every earlier writer has finished now, and every later one sees the
         # status PUBLISHING.
         list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
@@ -117,7 +117,7 @@ def _require_read(collection: Collection | None) -> None:
 def discard(draft: Draft) -> Draft:
     """Discard the draft. A worker then deletes its working copy. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
-        draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
+        draft = _lock_draft(draft, Draft.Status.COPYING, Draft.Status.OPEN)
         draft.status = Draft.Status.DISCARDED
         draft.retry_at = draft.enqueued_at = None
         draft.error = ""
@@ -136,7 +136,7 @@ def resume(draft_id: int) -> Draft | None:
         return None
     try:
         with heartbeat(draft):
-            while _step(draft):
+            while _do_next_step(draft):
                 pass
     except LeaseLost as error:
         logger.info("%s", error)
@@ -155,8 +155,7 @@ def _lease(draft_id: int) -> Draft | None:
         return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
 
-def _step(leased: Draft) -> bool:
-    """Do the draft's next step in a transaction. Return whether more steps follow. Raises: LeaseLost."""
+def _do_next_step(leased: Draft) -> bool:
     with transaction.atomic():
         draft = leased.lock()
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
@@ -228,7 +227,7 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     return False
 
 
-def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
+def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
     """Return the locked draft. Raises: DraftRefused if its status is none of ``statuses``."""
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:

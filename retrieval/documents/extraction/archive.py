@@ -198,7 +198,6 @@ def _read_unicode_name(extra: bytes, raw: bytes) -> str:
 
 
 def _decode_western(name: bytes) -> str:
-    """Decode a name as UTF-8, or as the first Western code page in which its letters are usual; else return ""."""
     try:
         return name.decode()
     except UnicodeDecodeError:

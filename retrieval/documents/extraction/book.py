@@ -55,7 +55,6 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
-    """Yield the paths of the chapters. The table of contents is left out, because it repeats the headings."""
     items = {
         item.get("id"): item
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")

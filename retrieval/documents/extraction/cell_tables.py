@@ -131,7 +131,7 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
         if not is_last and (counts[at] >= least or has_gap) and not _is_preamble(head, at, counts[at], usual):
             if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
                 break
-            first, last = _widen(head, at, spans)
+            first, last = _extend_header(head, at, spans)
             return (first, last) if last < len(head) else (titles, titles)
         is_title = counts[at] == 1 and not any(cell.is_value for cell in row)
         titles += is_title and titles == at and not is_last
@@ -141,7 +141,6 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
 
 
 def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
-    """Return whether the row is a line above the header, with one or two cells at the left of a wider table."""
     below = head[at + 1][0].text if at + 1 < len(head) else ""
     return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 
@@ -191,8 +190,7 @@ def _are_consecutive(texts: Sequence[str]) -> bool:
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Extend a header at row ``at`` to several rows. Return its first row and the row after it."""
+def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
     first, last = at, at + 1
     width = len(head[0])
     while first > max(0, at - _MOST_NAME_ROWS + 1):
@@ -222,7 +220,6 @@ def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Na
 
 
 def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
-    """Return a unique name for each column. A name that spans several columns comes before each column's own name."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):
         texts = [cell.text for cell in row]

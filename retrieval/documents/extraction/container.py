@@ -132,7 +132,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
                 found["comments"].append("\x01")
             if (
                 local in _UNSEEN
-                or _is_furniture(element, local)
+                or _is_skipped_on_purpose(element, local)
                 or (local == "page" and _find_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
@@ -152,8 +152,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
     return found
 
 
-def _is_furniture(element: etree._Element, local: str) -> bool:
-    """Return whether the element is a slide number, a date or an entry of contents, which extractors skip."""
+def _is_skipped_on_purpose(element: etree._Element, local: str) -> bool:
     # A link within the book is an entry of its table of contents, which repeats the headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True

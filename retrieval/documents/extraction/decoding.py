@@ -91,7 +91,6 @@ def _find_declared_charset(data: bytes) -> str:
 
 
 def _detect_utf16(data: bytes) -> str:
-    """Return the byte order of UTF-16 if about every other byte is zero; otherwise ""."""
     sample = data[:_SAMPLE_BYTES]
     half = max(1, len(sample) // 2)
     if sample[1::2].count(0) > 0.4 * half:

@@ -120,7 +120,6 @@ def _prepare_text(source: str, media_type: str) -> str:
 
 
 def _prepare_notebook(data: bytes, filename: str) -> bytes:
-    """Convert a Jupyter notebook of an older version to version 4. Raises: DocumentRejected if it is not a notebook."""
     try:
         notebook = json.loads(decode(data, filename))
         sheets = notebook.get("worksheets", ())

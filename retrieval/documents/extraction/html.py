@@ -111,7 +111,6 @@ def read_page(source: str, filename: str) -> ExtractedText:
 
 
 def _cut_site_name(title: str, sections: Sequence[Section]) -> str:
-    """Return the first heading, if ``title`` is this heading followed by the name of the site; otherwise ``title``."""
     heading = sections[0].title if sections else ""
     rest = title.removeprefix(heading) if heading else title
     return heading if rest != title and _SITE_NAME.match(rest) else title
@@ -219,7 +218,6 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
 
 
 def _has_content_words(button: etree._Element, controls: set[etree._Element]) -> bool:
-    """Return whether a button's words are content: they are part of a sentence or heading, or they open an answer."""
     words, parent = text_of(button), button.getparent()
     if parent is None or not words:
         return False
@@ -358,7 +356,6 @@ def _tidy(root: etree._Element) -> None:
 
 
 def _write_pictures(root: etree._Element) -> None:
-    """Replace pictures that stand for words by their text. The reading of Ruby text follows in parentheses."""
     silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
     for picture in list(root.iter("img", "svg", "i", "span")):
         words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
@@ -405,12 +402,11 @@ def _write_formulas(root: etree._Element) -> None:
         source = formula.get("alttext") or next(
             (text_of(each) for each in formula.iter("annotation") if "tex" in (each.get("encoding") or "")), ""
         )
-        _replace(formula, source or _write_linear(formula))
+        _replace(formula, source or _write_math_line(formula))
 
 
-def _write_linear(element: etree._Element) -> str:
-    """Return MathML as one line of text: ``(a+b)/c``, ``10^6``."""
-    parts = [_write_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
+def _write_math_line(element: etree._Element) -> str:
+    parts = [_write_math_line(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
     marks = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "mfrac": "/"}
     if element.tag in marks and len(parts) == 2:
         return f"{_bracket(parts[0])}{marks[element.tag]}{_bracket(parts[1])}"

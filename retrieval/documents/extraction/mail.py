@@ -195,13 +195,12 @@ class _MailReader:
             or (main == "text" and sub in _WORDS and not name)
             or (kind == "text/plain" and part.get_content_disposition() == "inline")
         ):
-            self._add(_read_text(part, self._filename), sub)
+            self._add_text(_read_text(part, self._filename), sub)
         else:
             data = cast(bytes, part.get_payload(decode=True) or b"")
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
-    def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the text of a part. HTML that is sent as plain text is detected by content."""
+    def _add_text(self, text: str, sub: str = "plain") -> None:
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -263,10 +262,9 @@ class _MailReader:
         else:
             # delivery reports
             reports = part.get_payload() if part.is_multipart() else []
-            self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
+            self._add_text("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
     def _read_calendar(self, part: Any, name: str) -> None:
-        """Add the text of an invitation, once, although most mails contain it twice."""
         data = cast(bytes, part.get_payload(decode=True) or b"")
         try:
             events = extract_calendar(data, self._filename, "", self._limits)
@@ -309,9 +307,9 @@ class _MailReader:
             return
         before, self.blocks = self.blocks, []
         if page := _decode_text(package.htmlbody, package.codepage):
-            self._add(page, "html")
+            self._add_text(page, "html")
         elif words := _decode_text(package.body, package.codepage):
-            self._add(words)
+            self._add_text(words)
         elif package._rtfbody:
             self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
         has_words = any(self.blocks)

@@ -152,7 +152,6 @@ def _write_roman(value: int) -> str:
 
 
 def _write_letters(value: int) -> str:
-    """Return a, b, …, z, aa, bb, …, which is how Word counts in letters."""
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
 

@@ -206,7 +206,7 @@ def _read_value(cell: Element) -> str:
     words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
     kind = cell.get(name("office:value-type"))
     if kind == "date":
-        return _show_date(words, cell.get(name("office:date-value")) or "")
+        return _format_date(words, cell.get(name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
         return words or canonical(cell.get(name("office:string-value")) or "")
     value = float(cell.get(name("office:value")) or "nan")
@@ -236,8 +236,7 @@ def _find_plain(shown: str, value: float) -> str:
     return ""
 
 
-def _show_date(words: str, value: str) -> str:
-    """Return a complete date in ISO 8601; a date without a day or year as it is shown."""
+def _format_date(words: str, value: str) -> str:
     day, _, time = value.partition("T")
     numbers = re.findall(r"\d+", words)
     is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))

@@ -241,7 +241,6 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """Return a heading for each bookmark whose words occur on the page to which it points."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:

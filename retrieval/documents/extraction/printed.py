@@ -193,7 +193,7 @@ _LEVEL = 0.5
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """Return ``lines`` in reading order. Parts of a row are joined, unless a column ends between them."""
-    return _join_rows(_part_columns(_order_by_place(list(lines)) if _jumps_up(lines, height) else lines))
+    return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -243,8 +243,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
     return best[1] if best else None
 
 
-def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` with the columns of prose one after the other, where the file mixes them."""
+def _separate_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
@@ -288,8 +287,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 
 
-def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` sorted by column; by row if there is one column."""
+def _order_by_position(lines: list[PrintedLine]) -> list[PrintedLine]:
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
         return _order_by_rows(lines)
@@ -308,7 +306,7 @@ def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
 def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
     first = [line for line in lines if line.right <= gutter]
     second = [line for line in lines if line.right > gutter]
-    return (_order_by_place(first) if first else []) + (_order_by_place(second) if second else [])
+    return (_order_by_position(first) if first else []) + (_order_by_position(second) if second else [])
 
 
 def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:

@@ -126,7 +126,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     cells = [cell for row in written for cell in row if cell]
     if len(written) < 2 or len(body) + grid.header < _FEWEST_ROWS or len(cells) < _FULL_SHARE * width * len(written):
         return False
-    if _is_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
+    if _is_table_of_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
         # Words in columns are only a table if all columns have a name in a header.
@@ -137,8 +137,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     return grid.header > 0 or (len(written) >= 4 and len(grid.values) >= 2)
 
 
-def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the rows are a table of contents: titles, with page numbers that do not decrease."""
+def _is_table_of_contents(rows: Sequence[Sequence[str]]) -> bool:
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False

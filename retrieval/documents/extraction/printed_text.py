@@ -78,12 +78,11 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     _join_over_ends(groups)
     for number, page in enumerate(pages):
         if page.aside:
-            _put_aside(groups, list(_group_lines(number, page.aside, pitch)))
+            _insert_aside_lines(groups, list(_group_lines(number, page.aside, pitch)))
     return _write(groups, pages)
 
 
-def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Insert lines in other directions at the end of their page, or before a paragraph that goes on."""
+def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":

@@ -321,7 +321,6 @@ def _convert_outside_literals(text: str) -> str:
 
 
 def _convert_note(match: re.Match[str]) -> str:
-    """Return a footnote reference in Markdown, or the name of a citation such as [CIT2002]_ in brackets."""
     blank, sign, name = match.groups()
     if not sign and not name.isdigit():
         return f"{blank}[{name}]"

@@ -175,7 +175,7 @@ def _read_grid(
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
-    if _are_crossed(rows, upright):
+    if _do_rules_cross_words(rows, upright):
         return None
     merged = _merge_cells(sides, heights, level, upright)
     parts: dict[int, list[Cell]] = {}
@@ -202,8 +202,7 @@ def _read_grid(
     return FoundTable(lines, header, filled) if lines and filled else None
 
 
-def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
-    """Return whether vertical rules cross words, as in a drawing."""
+def _do_rules_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
     crossed = sum(
         any(
             rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
@@ -263,7 +262,6 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
 
 
 def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
-    """Return the index of the row after the header. Below a name over several columns, the header has another row."""
     end = first + 1
     while end < len(merged):
         above = merged[end - 1]

@@ -122,7 +122,7 @@ def write_sheets(
 def _find_tables(sheet: Sheet) -> list[CellTable]:
     rows = _fill_merged(sheet)
     found: list[_Placed] = []
-    for area in _cut_areas(rows, sorted(rows)):
+    for area in _split_into_areas(rows, sorted(rows)):
         columns, table = _read_area(rows, area, sheet.merged)
         above = next((known for known in reversed(found) if known.table.header), None)
         if above and not above.table.totals and _continues(table, columns, above):
@@ -152,8 +152,7 @@ def _fill_merged(sheet: Sheet) -> Rows:
     return rows
 
 
-def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    """Yield the ranges of cells that empty rows or columns separate. A table may contain an empty column."""
+def _split_into_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
     for band in _split_runs(numbers):
         runs = _split_runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
@@ -166,7 +165,7 @@ def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
         if len(parts) < 2:
             yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
         for _, part in parts if len(parts) > 1 else ():
-            yield from _cut_areas(part, sorted(part))
+            yield from _split_into_areas(part, sorted(part))
 
 
 def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
@@ -175,7 +174,6 @@ def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows
 
 
 def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
-    """Return whether the cells on both sides of an empty column are one table: same rows, different names."""
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
         return False

@@ -207,7 +207,6 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
 
 
 def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the indexes of the columns of values, such as numbers. Words above the first value are a name."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
@@ -222,7 +221,6 @@ def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """Return the number of header rows: the rows above the first values, or the bold rows if no others are bold."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
@@ -243,7 +241,6 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """Return the name of each column. A name over several columns is repeated in each."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
@@ -300,7 +297,6 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """Return the data rows. Wrapped rows are joined, and a name of several rows is repeated in each."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)

@@ -64,7 +64,7 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     candidates = {each for each in around if not _UNREADABLE_STYLE.search(each.get("style") or "")}
     if not candidates:
         return {}
-    ways = list(_find_ways(elements, candidates))
+    ways = list(_find_control_pairs(elements, candidates))
     opened: dict[etree._Element, etree._Element] = {}
     shown: set[etree._Element | None] = {None}
     for _round in range(_MOST_ROUNDS):
@@ -80,10 +80,9 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     return {each: control for each, control in opened.items() if each in shown}
 
 
-def _find_ways(
+def _find_control_pairs(
     elements: Iterable[etree._Element], candidates: set[etree._Element]
 ) -> Iterator[tuple[etree._Element, etree._Element]]:
-    """Yield pairs of a control and a hidden element that it opens."""
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):

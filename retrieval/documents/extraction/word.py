@@ -182,7 +182,6 @@ class _Reader:
                 _find_run(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
-        """Move the text of text boxes, diagrams and charts after the paragraph to which they belong."""
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
             if words := describe_picture(picture.get("descr")):
                 _put_behind(picture, [_make_paragraph(words)])

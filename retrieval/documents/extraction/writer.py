@@ -173,7 +173,7 @@ class MarkdownWriter:
         grid: list[TableGridRow] = []
         for at, row in enumerate(rows):
             self._write("\n" if at else "")
-            line, cells = _name_cells(header, row, self._length)
+            line, cells = _write_named_cells(header, row, self._length)
             grid.append(TableGridRow(self._length, self._length + len(line), cells))
             self._protected.append(Span(self._length, self._length + len(line)))
             self._write(line)
@@ -234,11 +234,9 @@ class MarkdownWriter:
             raise too_much_text(self._filename, self._limits)
 
 
-def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the line of a row, and the offsets of its cells in a text where the line begins at ``offset``.
-
-    Empty cells are not in the line.
-    """
+def _write_named_cells(
+    header: Sequence[str], row: Sequence[str], offset: int
+) -> tuple[str, tuple[tuple[int, int], ...]]:
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []
     end = offset

@@ -203,7 +203,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
         # Landlock must come before the filter of system calls, which refuses what Landlock needs to open.
-        if _close_files(libc):
+        if _restrict_file_access(libc):
             guards.append("files")
         if _filter_system_calls(libc):
             guards.append("system calls")
@@ -239,8 +239,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
-def _close_files(libc: ctypes.CDLL) -> bool:
-    """Let the process open only code, libraries and fonts, and not the site's keys or other documents."""
+def _restrict_file_access(libc: ctypes.CDLL) -> bool:
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     handled = struct.pack("=Q", _EVERY_ACCESS)

@@ -111,10 +111,10 @@ class _JobServer:
         try:
             process = os.fork()
         except OSError as error:
-            _tell(status, {"unavailable": str(error)})
+            _report_status(status, {"unavailable": str(error)})
         else:
             if process == 0:
-                _work(job, data, result, own)
+                _run_job(job, data, result, own)
             self._jobs[status] = process
             self._poll.register(status, 0)
         os.close(data)
@@ -132,10 +132,10 @@ class _JobServer:
                     with contextlib.suppress(KeyError):
                         self._poll.unregister(descriptor)
                     seconds = used.ru_utime + used.ru_stime
-                    _tell(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
+                    _report_status(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
-def _tell(descriptor: int, status: JobEnd) -> None:
+def _report_status(descriptor: int, status: JobEnd) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, json.dumps(status).encode())
     os.close(descriptor)
@@ -144,12 +144,12 @@ def _tell(descriptor: int, status: JobEnd) -> None:
 # The functions below run in the job's process.
 
 
-def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
+def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _keep_only(data, result)
+        _close_other_descriptors(data, result)
         guards = confine(JobLimits(**job["limits"]), parent)
         try:
             head, body = _call(job, guards)
@@ -164,11 +164,7 @@ def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
         os._exit(code)
 
 
-def _keep_only(data: int, result: int) -> None:
-    """Close all descriptors except ``data`` and ``result``, which become _DATA and _RESULT.
-
-    Standard input, output and error become /dev/null.
-    """
+def _close_other_descriptors(data: int, result: int) -> None:
     # Both first get higher numbers, because one could be overwritten by the other.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:

@@ -136,7 +136,6 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
 
 
 def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """Return a row for each candidate whose passage still exists. The largest contribution has the longest bar."""
     parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0

@@ -56,7 +56,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._cache_dir = cache_dir
         self._folder = Path(model).expanduser()
         if self._folder.exists():
-            _read(self._folder)
+            _read_model_folder(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
         OpenedInProcess.__init__(self)
@@ -112,7 +112,9 @@ class CrossEncoder(OpenedInProcess, Reranker):
             raise RerankFailed(self._problem[1])
         try:
             here = self._folder.exists()
-            return _load(self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder"))
+            return _load_model(
+                self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder")
+            )
         except (model_files.NotFetched, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
             raise RerankFailed(str(error)) from error
@@ -143,7 +145,7 @@ class _PairRuntime:
         return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
-def _read(folder: Path) -> tuple[Path, int, bool]:
+def _read_model_folder(folder: Path) -> tuple[Path, int, bool]:
     """Return the model's ONNX file, its token limit, and whether its activation function is a sigmoid.
 
     The activation is chosen as in sentence-transformers. Raises: ImproperlyConfigured.
@@ -166,12 +168,8 @@ def _read(folder: Path) -> tuple[Path, int, bool]:
     return export, min(MAX_TOKENS, config.get("max_position_embeddings") or MAX_TOKENS), activation == "Sigmoid"
 
 
-def _load(folder: Path) -> _PairRuntime:
-    """Open the model's session and tokeniser.
-
-    Raises: ImproperlyConfigured if ``folder`` has no usable cross encoder.
-    """
-    export, tokens, is_sigmoid = _read(folder)
+def _load_model(folder: Path) -> _PairRuntime:
+    export, tokens, is_sigmoid = _read_model_folder(folder)
     try:
         tokenizer = load_tokenizer(folder)
         tokenizer.enable_truncation(tokens)

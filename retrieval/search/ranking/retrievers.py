@@ -108,7 +108,6 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
 
 
 def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
-    """Return the index data of the ranked chunks, while the other retriever still runs; None if reading fails."""
     if not ranking.chunks:
         return {}
     try:
@@ -179,7 +178,6 @@ def load_candidate_data(
 
 
 def _merge_read_chunks(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
-    """Return the data that the retrievers read, and the ids that they asked for, including deleted chunks."""
     known: dict[int, StoredChunk] = {}
     read: set[int] = set()
     for result in answered:

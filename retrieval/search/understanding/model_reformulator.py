@@ -66,7 +66,6 @@ class ModelReformulator:
 
 
 def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Return the prompt. A random mark that no author can guess surrounds the conversation."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)

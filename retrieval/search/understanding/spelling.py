@@ -200,10 +200,6 @@ def _find_codes(question: str) -> list[Token]:
 
 
 def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
-    """Return the spans that may be a code, with their letters and digits.
-
-    A span is one word, or up to four short neighbouring words such as "mx 9920 w".
-    """
     tokens = tokenize_question(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):

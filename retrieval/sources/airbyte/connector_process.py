@@ -100,7 +100,7 @@ class ConnectorProcess:
     def __enter__(self) -> Self:
         self._ends_at = time.monotonic() + deadline.seconds_left(self._limits.seconds)
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _remove_orphans(self._scratch)
+        _remove_orphaned_folders(self._scratch)
         self._folder = tempfile.mkdtemp(dir=self._scratch)
         self._lock = os.open(self._folder, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ class ConnectorProcess:
             arguments: list[str] = []
             descriptors: list[int] = []
             for argument, text in self._files.items():
-                file = opened.enter_context(_hold(text))
+                file = opened.enter_context(_open_unnamed_file(text))
                 descriptors.append(file)
                 arguments += [argument, f"/dev/fd/{file}"]
             limits = self._limits
@@ -211,7 +211,6 @@ class ConnectorProcess:
             )
 
     def _parse(self, line: bytes) -> dict[str, Any]:
-        """Return the message in the line; {} for other output."""
         if not line.strip():
             return {}
         try:
@@ -282,8 +281,7 @@ def _read_dict(message: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _hold(text: str) -> Iterator[int]:
-    """Open a file without a name that contains the text. It is deleted when the last process closes it."""
+def _open_unnamed_file(text: str) -> Iterator[int]:
     is_linux = hasattr(os, "memfd_create")
     with os.fdopen(os.memfd_create("file"), "w+b", 0) if is_linux else tempfile.TemporaryFile(buffering=0) as file:
         file.write(text.encode("utf-8", "replace"))
@@ -291,8 +289,7 @@ def _hold(text: str) -> Iterator[int]:
         yield file.fileno()
 
 
-def _remove_orphans(scratch: Path) -> None:
-    """Delete the working folders of processes that were killed. Such a folder is no longer locked."""
+def _remove_orphaned_folders(scratch: Path) -> None:
     for folder in scratch.iterdir():
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _NEW_SECONDS:

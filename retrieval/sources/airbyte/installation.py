@@ -43,25 +43,25 @@ def install(connector: RegisteredConnector, say: Say) -> None:
     check_allowed()
     connectors_folder().mkdir(parents=True, exist_ok=True)
     building, place = connectors_folder() / f".{connector.name}.new", environment_path(connector)
-    with _locked(connector):
-        _write(connector, state=State.INSTALLING, error="")
+    with _lock_installation(connector):
+        _update_row(connector, state=State.INSTALLING, error="")
         try:
             shutil.rmtree(building, ignore_errors=True)
             say(_t("Making a virtual environment in %s …") % place)
-            _run([sys.executable, "-m", "venv", str(building)], say)
+            _run_command([sys.executable, "-m", "venv", str(building)], say)
             say(_t("Installing %s …") % connector.requirement)
             python = str(building / "bin" / "python")
             pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-            _run([*pip, "install", "--progress-bar", "off", connector.requirement], say)
+            _run_command([*pip, "install", "--progress-bar", "off", connector.requirement], say)
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
             # The spec is read from the new environment, after it was moved.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
-            _write(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
+            _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
         except RagsiteError as error:
-            _write(connector, state=State.FAILED, error=str(error)[:2000])
+            _update_row(connector, state=State.FAILED, error=str(error)[:2000])
             raise
         finally:
             shutil.rmtree(building, ignore_errors=True)
@@ -70,7 +70,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
 def is_being_installed(connector: RegisteredConnector) -> bool:
     """Return whether a process on this machine is installing the connector."""
     try:
-        with _locked(connector):
+        with _lock_installation(connector):
             return False
     except InstallationFailed:
         return True
@@ -93,15 +93,14 @@ def _choose_program(connector: RegisteredConnector, scripts: Path) -> str:
     raise InstallationFailed(_t("%s has no console script that begins with source-.") % connector.requirement)
 
 
-def _write(connector: RegisteredConnector, **values: Any) -> None:
+def _update_row(connector: RegisteredConnector, **values: Any) -> None:
     RegisteredConnector.objects.filter(pk=connector.pk).update(**values)
     for name, value in values.items():
         setattr(connector, name, value)
 
 
 @contextlib.contextmanager
-def _locked(connector: RegisteredConnector) -> Iterator[None]:
-    """Lock the installation of the connector. The system releases the lock if this process is killed."""
+def _lock_installation(connector: RegisteredConnector) -> Iterator[None]:
     connectors_folder().mkdir(parents=True, exist_ok=True)
     with (connectors_folder() / f".{connector.name}.lock").open("w") as file:
         try:
@@ -111,8 +110,7 @@ def _locked(connector: RegisteredConnector) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], say: Say) -> None:
-    """Run a command, and pass each line of its output to ``say``. Raises: InstallationFailed with the last lines."""
+def _run_command(command: list[str], say: Say) -> None:
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     environment = {**connector_environment(os.path.expanduser("~")), **pip, "PATH": os.environ.get("PATH", os.defpath)}
     environment.pop("TMPDIR")

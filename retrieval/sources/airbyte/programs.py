@@ -57,13 +57,12 @@ def read_manifest_spec(manifest: str) -> dict[str, Any]:
         raise SourceRefused(_t("This is not a manifest: it has no list of streams."))
     if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
         raise SourceRefused(_t("This manifest needs code of its own (class_name): register its package instead."))
-    spec = _follow(content, content.get("spec"))
-    schema = _follow(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
+    spec = _resolve_reference(content, content.get("spec"))
+    schema = _resolve_reference(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
     return schema if isinstance(schema, dict) else {}
 
 
-def _follow(content: Any, value: Any) -> Any:
-    """Return the value to which a reference such as #/definitions/spec refers; other values unchanged."""
+def _resolve_reference(content: Any, value: Any) -> Any:
     for _hop in range(10):
         if not isinstance(value, dict) or not str(value.get("$ref", "")).startswith("#/"):
             return value

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
-from retrieval.sources.kinds.wikis import WikiConnector, as_page
+from retrieval.sources.kinds.wikis import WikiConnector, build_page
 from retrieval.sources.network import Client, check_progress
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
@@ -176,14 +176,13 @@ class ConfluenceConnector(WikiConnector):
         answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
         if not answer.get("results"):
             raise ItemGone(item.name)
-        return as_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
+        return build_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
 
     @property
     def _search(self) -> str:
         return f"{self._address}/rest/api/content/search"
 
     def _open(self) -> Client:
-        """Return a client that signs in with name and password, or with a personal access token."""
         password = self.options.get("password", "")
         if password and not self.options.get("username"):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
@@ -192,7 +191,6 @@ class ConfluenceConnector(WikiConnector):
     # Who may read ---------------------------------------------------------------------------------------------------
 
     def _read_space(self, rights: _Rights) -> None:
-        """Read who may see the space. A server has a separate list of permissions, the cloud has not."""
         address = f"{self._address}/rest/api/space/{self.options['space']}"
         try:
             permissions = self._ask(address, {"expand": "permissions"}).get("permissions")

@@ -26,7 +26,7 @@ from retrieval.sources.airbyte.calls import ConnectorCalls, Record
 from retrieval.sources.airbyte.connector_process import TookTooLong
 from retrieval.sources.airbyte.programs import check_allowed
 from retrieval.sources.airbyte.reading import Reading, hash_setup
-from retrieval.sources.airbyte.spec_forms import build_config, fields_of
+from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.airbyte.streams import (
     DAYS_BETWEEN_FULL,
     ChosenStream,
@@ -43,7 +43,7 @@ from retrieval.sources.airbyte.streams import (
     name_of,
     options_of,
 )
-from retrieval.sources.kinds.wikis import as_page
+from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.options import LinesField, SecretField
 from retrieval.sources.protocol import (
     Connector,
@@ -103,18 +103,19 @@ class ConnectorOptions(forms.Form):
             given = options_of(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
-                cleaned.update(add_prefix(name, _propose(stream, {**_initial_options(stream), **given})))
+                cleaned.update(
+                    add_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
+                )
         for field, error in [*check_cursors(self.found, cleaned), *check_readers(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
         return drop_unchosen(cleaned)
 
 
-def _initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
+def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
     return {name: field.initial for name, field in change_fields(stream).items()}
 
 
-def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in ``given``, with likely fields of the stream for missing options."""
+def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     fields = stream.get("fields") or []
     keys = stream.get("source_defined_primary_key") or []
     named = {".".join(map(str, each)) if isinstance(each, list) else str(each): None for each in keys}
@@ -129,7 +130,7 @@ def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**given, **{option: given.get(option) or value for option, value in proposed.items()}}
 
 
-def _streams_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
+def _build_stream_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
     names = dict.fromkeys([*map(name_of, found["streams"]), *chosen])
     fields: dict[str, forms.Field] = {
         "streams": forms.MultipleChoiceField(
@@ -145,7 +146,7 @@ def _streams_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str
     return fields
 
 
-def _mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+def _build_mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     known = ", ".join(stream.get("fields") or [])
     said = escape(_t("Its records have: %s.") % known[:3000]) if known else ""
     explained = _("Fields that never change, such as id, one per line.")
@@ -223,13 +224,13 @@ class ConnectorSource(Connector):
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         spec = chosen.spec if chosen is not None else {}
         shown = forms.CharField(label=_("Connector"), initial=options.get("connector"), disabled=True)
-        fields: dict[str, Any] = {"connector": shown, **fields_of(spec)}
+        fields: dict[str, Any] = {"connector": shown, **build_fields(spec)}
         groups = []
         if found.get("streams"):
-            fields |= _streams_fields(found, list_chosen(options)) | TakesReaders.base_fields
+            fields |= _build_stream_fields(found, list_chosen(options)) | TakesReaders.base_fields
             for name in list_chosen(options):
                 stream = find_stream(found, name)
-                own = add_prefix(name, {**_mapping_fields(stream), **change_fields(stream)})
+                own = add_prefix(name, {**_build_mapping_fields(stream), **change_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
                 fields |= own
         return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, "groups": groups, **fields})
@@ -240,7 +241,7 @@ class ConnectorSource(Connector):
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         if chosen is None:
             raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))
-        fields = fields_of(chosen.spec)
+        fields = build_fields(chosen.spec)
         secrets = [
             str(options[name]) for name, field in fields.items() if isinstance(field, SecretField) and options.get(name)
         ]
@@ -307,10 +308,10 @@ class ConnectorSource(Connector):
             for message in self._calls.read(self._streams.values(), self._reading.state, **limits):
                 if isinstance(message, Record):
                     number += 1
-                    self._keep(self._streams[message.stream], number, message.data)
+                    self._store_record(self._streams[message.stream], number, message.data)
                 else:
                     self._reading.reach(message, len(self._places))
-                    if self._is_part(len(self._places)):
+                    if self._has_read_enough(len(self._places)):
                         self.broke_off = TimeIsUp()
                         return
         except SourceUnavailable as error:
@@ -319,8 +320,7 @@ class ConnectorSource(Connector):
             is_slow = isinstance(error, TookTooLong)
             self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
 
-    def _is_part(self, items: int) -> bool:
-        """Return whether this attempt has read enough, and a STATE allows the next one to continue."""
+    def _has_read_enough(self, items: int) -> bool:
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
     def covers(self, key: str, last_run: int) -> bool:
@@ -339,9 +339,9 @@ class ConnectorSource(Connector):
             raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
             return Fetched(None, reason=_t("the fields of its text are empty"))
-        return Fetched(self._as_file(kept), metadata=kept["metadata"])
+        return Fetched(self._build_file(kept), metadata=kept["metadata"])
 
-    def _keep(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
+    def _store_record(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
         options = stream.options
         parts = [_read_text(record, path) for path in options["key_fields"]]
         if not all(parts):
@@ -380,10 +380,10 @@ class ConnectorSource(Connector):
         of_stream = sum(sample["stream"] == stream for sample in self.samples)
         return of_stream < SAMPLES and len(self.samples) < MOST_SAMPLES
 
-    def _as_file(self, kept: Mapping[str, str]) -> bytes:
+    def _build_file(self, kept: Mapping[str, str]) -> bytes:
         title, body = kept["title"], kept["body"]
         if kept["format"] == "html":
-            return as_page(title, body).data or b""
+            return build_page(title, body).data or b""
         return f"# {title}\n\n{body}\n".encode() if kept["format"] == "md" else f"{title}\n\n{body}\n".encode()
 
 
@@ -413,7 +413,6 @@ def _read_text(record: Mapping[str, Any], path: str) -> str:
 
 
 def _read_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
-    """Return the readers that a record names at the path. If it names none, nobody may read it."""
     if not path:
         return ItemReaders(unread=_t("name the field of the readers"))
     values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
@@ -451,7 +450,6 @@ def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dic
 
 
 def _escape(part: str) -> str:
-    """Escape slashes, which separate the parts of a key."""
     return part.replace("~", "~0").replace("/", "~1")
 
 

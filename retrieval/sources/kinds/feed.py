@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
-from retrieval.sources.kinds.wikis import as_page
+from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.network import HttpConnector, check_listing, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
@@ -67,7 +67,7 @@ class FeedConnector(HttpConnector):
                 continue
             title = str(entry.get("title") or key)
             parts = [each.get("value", "") for each in entry.get("content", [])] or [entry.get("summary", "")]
-            self._entries[key] = as_page(title, "\n".join(parts))
+            self._entries[key] = build_page(title, "\n".join(parts))
             told = f"{entry.get('updated', '')}\n{entry.get('published', '')}\n{link}\n{title}\n{parts}"
             fingerprint = hashlib.sha256(told.encode()).hexdigest()
             yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
