@@ -40,7 +40,6 @@ def get_question_generator() -> QuestionGenerator | None:
 
 @functools.cache
 def get_reformulator() -> QueryReformulator | None:
-    """Return the model that rewrites questions, or None. Raises: ImproperlyConfigured."""
     built: QueryReformulator | None = build_backend("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 

@@ -16,6 +16,7 @@ from retrieval.rights.chosen_filters import (
     keep_offered_filters,
     list_chips,
     read_chosen_filters,
+    remove_chip,
 )
 from retrieval.rights.offered_filters import Kind, OfferedFilter, list_offered_filters
 

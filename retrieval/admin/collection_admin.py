@@ -137,7 +137,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
-        """Redirect to the page of the new collection, which has a drop zone."""
         return redirect("admin:retrieval_collection_change", obj.pk)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -147,7 +146,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        """Return False for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 

@@ -53,7 +53,6 @@ def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
 
 
 def guess_kind(documents: QuerySet[Document], field: str) -> str:
-    """Return the kind of filter that fits all values of the field."""
     if field in BUILT_IN_FILTERS:
         return BUILT_IN_FILTERS[field][1]
     having = documents.filter(metadata__has_key=field).order_by()

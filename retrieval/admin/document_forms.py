@@ -61,7 +61,6 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 
 
 def drop_zone_context() -> dict[str, object]:
-    """Return the context of templates/retrieval/_drop_zone.html."""
     return {
         "accepted_files": formats.accepted_files(),
         "supported_formats": formats.list_supported(),

@@ -331,7 +331,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Ask whether to keep or delete the source's documents, then delete the source."""
         source = self.get_object(request, object_id)
         if not self.has_delete_permission(request, source):
             raise PermissionDenied

@@ -122,8 +122,6 @@ class View(Enum):
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, and its entries if it is an archive."""
-
     data: bytes
     filename: str
 

@@ -74,7 +74,6 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     size = _with_translated_errors(S3Storage.size)
 
     def check(self) -> None:
-        """Raise FilesUnavailable if the bucket does not answer or denies access."""
         with _translate_errors(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 

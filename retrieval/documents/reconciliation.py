@@ -40,8 +40,6 @@ LENGTH_TOLERANCE = 1e-6
 
 
 class ProblemKind(models.TextChoices):
-    """The kinds of differences between the index and its sources."""
-
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")

@@ -73,7 +73,6 @@ class Submission:
 
 
 def set_added_by(submission: Submission, user: AnyUser) -> None:
-    """Record ``user`` as the one who added the document, if nobody is recorded."""
     if submission.changed and getattr(user, "pk", None) is not None:
         Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)
 
@@ -177,7 +176,6 @@ def _track_new_files() -> Iterator[list[str]]:
 
 
 def check_size(source: str, size_bytes: int) -> None:
-    """Raise DocumentRejected if a file exceeds the site's size limit."""
     if size_bytes > settings.DOCUMENT_MAX_BYTES:
         limit = settings.DOCUMENT_MAX_BYTES // 2**20
         raise DocumentRejected(

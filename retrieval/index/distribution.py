@@ -35,8 +35,6 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A server of the Citus cluster."""
-
     name: str
     holds_shards: bool
     is_reachable: bool
@@ -60,7 +58,6 @@ def list_distributed_tables() -> set[str]:
 
 
 def list_nodes() -> list[Node]:
-    """Return the nodes of the cluster by id; empty without Citus."""
     if not has_citus():
         return []
     rows = _run_statement(

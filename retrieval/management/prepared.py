@@ -34,7 +34,6 @@ class PreparedCommand(BaseCommand):
 
 
 def migrate() -> None:
-    """Apply all migrations. A lock lets one process at a time do it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [_PREPARING_LOCK])
         try:

@@ -199,7 +199,6 @@ class MarkedFilter(models.Model):
 
     @property
     def name(self) -> str:
-        """The label for readers. Built-in labels are in the reader's language."""
         if self.label:
             return self.label
         built_in = BUILT_IN_FILTERS.get(self.field)

@@ -225,5 +225,4 @@ class DocumentText(models.Model):
 
     @property
     def version(self) -> str:
-        """The SHA-256 of the file, and the recipe with which it was read."""
         return f"{self.content_hash}:{self.recipe}"

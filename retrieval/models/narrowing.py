@@ -25,7 +25,6 @@ MAIL = "mail:"
 
 
 def name_reader(address: str) -> str:
-    """Return the name that admits the account with this mail address."""
     return MAIL + address.strip().lower()
 
 

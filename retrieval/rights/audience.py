@@ -47,7 +47,6 @@ class Readers:
 
 
 def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
-    """Return the active accounts that belong to any of ``readers``."""
     anyone = reduce(or_, (each.accounts for each in readers), Q(pk__in=[]))
     return User.objects.filter(anyone, is_active=True)
 

@@ -186,7 +186,6 @@ def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
 
 
 def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
-    """Return the chosen filters that are also ``offered``."""
     known = {(each.part, each.field) for each in offered}
     kept: dict[str, Any] = {}
     for part, field, value in _iterate_chosen(chosen):
@@ -252,7 +251,6 @@ def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def build_query(chosen: Mapping[str, Any]) -> QueryDict:
-    """Return the filters as parameters of a link."""
     query = QueryDict(mutable=True)
     for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):

@@ -25,7 +25,6 @@ class Reason:
 
 
 def explain_collection(user: AnyUser, collection: Collection) -> Reason:
-    """Return whether ``user`` may ask questions to the collection, and why."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
@@ -67,7 +66,6 @@ def _find_grant(user: AnyUser, collection: Collection) -> CollectionGrant | None
 
 
 def explain_document(user: AnyUser, document: Document) -> Reason:
-    """Return whether ``user`` may read the document, and why."""
     found = explain_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark

@@ -30,7 +30,6 @@ def validate_metadata(value: object) -> dict[str, object]:
 
 
 def parse_metadata(text: str) -> object:
-    """Return the value of a JSON text. Raises: ValidationError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -414,7 +414,6 @@ def _rank_candidates(
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """Return the candidates, best first, and the trace of the reranker."""
     tuned = plan.settings
     with span("search.fusion"):
         fused = lists[0]

@@ -108,7 +108,6 @@ def _needs_consent(gone: int, total: int) -> bool:
 
 
 def check_content(data: bytes, name: str) -> None:
-    """Raise ItemRejected for an empty file or an unknown format."""
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:

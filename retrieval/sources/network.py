@@ -54,12 +54,10 @@ def parse_xml(data: bytes) -> etree._Element:
 
 
 def find_children(element: etree._Element, name: str) -> list[etree._Element]:
-    """Return all descendants with this name, in any namespace."""
     return list(element.iterfind(f".//{{*}}{name}"))
 
 
 def read_text(element: etree._Element, name: str) -> str:
-    """Return the text of the first descendant with this name, in any namespace; empty if none."""
     return (element.findtext(f".//{{*}}{name}") or "").strip()
 
 
@@ -277,8 +275,6 @@ class Client:
 
 
 class HttpConnector(Connector):
-    """A source that is read over HTTP."""
-
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._address = self._read_address()

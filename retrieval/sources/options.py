@@ -26,8 +26,6 @@ from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnav
 
 
 class LinesField(forms.CharField):
-    """A form field for several values, one on each line."""
-
     widget = forms.Textarea(attrs={"rows": 3})
 
     def to_python(self, value: Any) -> Any:
@@ -102,8 +100,6 @@ def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
 
 
 class Options(forms.Form):
-    """The options that all kinds of sources have."""
-
     include = LinesField(
         label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one per line. Empty: all.")
     )

@@ -155,7 +155,6 @@ class Connector:
 
     @property
     def notes(self) -> list[str]:
-        """Lines for the log of the run."""
         return []
 
     @classmethod

@@ -58,8 +58,6 @@ def _split(line: str) -> tuple[str, str]:
 
 
 class TakesReaders(forms.Form):
-    """The options of a kind whose items can name their readers."""
-
     takes_readers = forms.BooleanField(
         label=_("Take over who may read"),
         required=False,

@@ -65,7 +65,6 @@ def submit_page(
 
 
 def _fetch(address: str) -> Response:
-    """Fetch the page. Raises: DocumentRejected, with a sentence for each kind of error."""
     try:
         address = AddressField().clean(address)
         with Client(address, request_seconds=PAGE_SECONDS) as client:

@@ -79,8 +79,6 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class TableDocument:
-    """The document of a shown table."""
-
     id: int
     title: str
     url: str

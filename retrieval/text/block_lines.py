@@ -123,8 +123,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """The words of a heading and the range of its lines."""
-
     words: str = ""
     start: int = 0
     end: int = 0

@@ -74,7 +74,6 @@ def read_declared_title(words: str) -> str:
 
 
 def derive_title(filename: str) -> str:
-    """Return a title made from the file's name."""
     stem = PurePosixPath(filename).stem
     if _ORDERING.match(filename):
         stem = _ORDERING.sub("", stem, count=1)

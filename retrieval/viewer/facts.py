@@ -18,8 +18,6 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The label of a filter, and the document's value as text."""
-
     label: str
     text: str
 

@@ -146,8 +146,6 @@ def page_context(
 
 @dataclass(frozen=True, slots=True)
 class NearParts:
-    """The parts of a document near the passage."""
-
     parts: Sequence[str]
     is_cut_before: bool
     is_cut_after: bool

@@ -30,7 +30,6 @@ class CannotDraw(Exception):
 
 
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
-    """Return a picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
     if not _is_pdf(file):
         image = _open_picture(file, number)
         width, height, _scale = _scaled(*image.size)

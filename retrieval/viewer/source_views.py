@@ -37,6 +37,7 @@ from retrieval.rights.chosen_filters import (
     build_query,
     list_chips,
     read_chosen_filters,
+    remove_chip,
     to_restrictions,
 )
 from retrieval.rights.offered_filters import list_offered_filters
@@ -166,7 +167,6 @@ def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) ->
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Show a table of the document. ``number`` is its position, from 0."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
     context = {

@@ -228,7 +228,6 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
-    """Return the locked draft. Raises: DraftRefused if its status is none of ``statuses``."""
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})

@@ -77,7 +77,6 @@ _CONFIG = xberg.ExtractionConfig(
 
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the file's text. Raises: DocumentRejected if xberg cannot read it."""
     left_out: tuple[LeftOut, ...] = ()
     if media_type in _TEXTS:
         source = decode(data, filename)

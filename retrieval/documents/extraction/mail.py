@@ -148,8 +148,6 @@ def _write_mail(
 
 
 class _MailReader:
-    """Collects the words of a mail, as Markdown, and its attachments."""
-
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
         self._limits = limits

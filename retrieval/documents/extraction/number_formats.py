@@ -54,7 +54,6 @@ class _Section(NamedTuple):
 
 
 def show_value(value: object, number_format: str = "") -> str:
-    """Return the value as text in this number format."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")

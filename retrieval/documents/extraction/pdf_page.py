@@ -58,8 +58,6 @@ _MOST_SHAPES = 2_000
 
 
 class _Writer:
-    """Builds lines from characters, which it receives in pdfium's order."""
-
     def __init__(self, textpage: Any) -> None:
         self._textpage = textpage
         self.lines: list[PrintedLine] = []

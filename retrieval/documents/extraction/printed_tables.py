@@ -39,7 +39,6 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
 def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """Return ``lines`` with each table's lines replaced by Markdown rows."""
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)

@@ -155,7 +155,6 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
 
 
 def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
-    """Return the separator before ``line``; empty if ``line`` continues the paragraph ``above``."""
     last = above[-1]
     if line.is_row or last.is_row:
         return "" if line.is_row and last.is_row else "\n\n"

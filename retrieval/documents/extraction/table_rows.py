@@ -62,8 +62,6 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    """The pieces of text at one height, and their lines."""
-
     pieces: list[Piece]
     lines: list[PrintedLine]
 

@@ -253,7 +253,6 @@ def _write_named_cells(
 
 
 def write_markdown_table(rows: Iterable[list[str]]) -> str:
-    """Return the non-empty ``rows`` as a Markdown table; empty if there are none."""
     filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
     if not filled:
         return ""

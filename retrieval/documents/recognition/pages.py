@@ -34,7 +34,6 @@ TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it 
 
 
 def configured_languages() -> list[str]:
-    """Return the languages of OCR_LANGUAGES that are installed; none if OCR is off."""
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 

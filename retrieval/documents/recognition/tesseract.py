@@ -58,7 +58,6 @@ def version() -> str:
 
 
 def data_folder() -> Path:
-    """Return the folder of the language data. Raises: EngineMissing."""
     for folder in map(Path, DATA_FOLDERS):
         if any(folder.glob("*.traineddata")):
             return folder
@@ -66,12 +65,10 @@ def data_folder() -> Path:
 
 
 def languages() -> list[str]:
-    """Return the installed languages. Raises: EngineMissing."""
     return sorted(path.stem for path in data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
 def has_orientation() -> bool:
-    """Return whether the data to detect the orientation are installed. Raises: EngineMissing."""
     return (data_folder() / f"{_OSD}.traineddata").exists()
 
 

@@ -82,8 +82,6 @@ class SandboxUnavailable(SandboxError):
 
 @dataclass(slots=True)
 class SandboxState:
-    """The state of this process's sandbox, for health checks and metrics."""
-
     missing_guards: tuple[str, ...] = ()
     """GUARDS that failed when they were tried, or in a job since then."""
     templates_started: int = 0

@@ -29,8 +29,6 @@ MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """The dimensions of a BERT model."""
-
     layers: int
     heads: int
     width: int

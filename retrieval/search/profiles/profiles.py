@@ -160,7 +160,6 @@ def add_version(
     note: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> SearchProfileVersion:
-    """Save the settings as the next version of the profile, and return it."""
     with transaction.atomic():
         SearchProfile.objects.select_for_update().get(pk=profile.pk)
         last = profile.versions.aggregate(number=Max("number"))["number"] or 0

@@ -37,13 +37,11 @@ def name_subject(question: str, history: Sequence[Turn]) -> str:
 
 
 def drop_name(question: str) -> str:
-    """Return the question without the code that `name_subject` added."""
     name, mark, rest = question.partition(": ")
     return rest if mark and find_names(name) == [name] else question
 
 
 def find_names(question: str) -> list[str]:
-    """Return the codes and camel-case names of a question, as written."""
     codes = find_codes(question)
     written = [way for whole, way in find_identifiers(question) if whole in codes]
     return list(dict.fromkeys([*written, *_CAMEL.findall(question)]))

@@ -68,7 +68,6 @@ def install(connector: RegisteredConnector, say: Say) -> None:
 
 
 def is_being_installed(connector: RegisteredConnector) -> bool:
-    """Return whether a process on this machine is installing the connector."""
     try:
         with _lock_installation(connector):
             return False
@@ -77,7 +76,6 @@ def is_being_installed(connector: RegisteredConnector) -> bool:
 
 
 def read_spec(connector: RegisteredConnector) -> dict[str, Any]:
-    """Return the JSON Schema of the connector's settings. Raises: SourceRefused, SourceUnavailable."""
     if connector.kind == RegisteredConnector.Kind.MANIFEST:
         return read_manifest_spec(connector.manifest)
     return ConnectorCalls(connector, {}).read_spec()

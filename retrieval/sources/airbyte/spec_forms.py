@@ -25,8 +25,6 @@ Schema = Mapping[str, Any]
 
 
 class SecretArea(forms.Textarea):
-    """A text area that never shows its value."""
-
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         return super().get_context(name, None, attrs)
 

@@ -30,7 +30,6 @@ def name_of(stream: Mapping[str, Any]) -> str:
 
 
 def find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the connector's description of the stream ``name``; {} if there is none."""
     return next((each for each in found.get("streams") or [] if name_of(each) == name), {})
 
 
@@ -48,7 +47,6 @@ def add_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the options of one stream, without their prefix."""
     prefix = prefix_of(name)
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 

@@ -147,8 +147,6 @@ _MOST_BYTES = 256 * 2**20
 
 
 class RepositoryField(FolderPathField):
-    """A form field for a web address or a folder of the server."""
-
     def clean(self, value: object) -> str:
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 

@@ -106,7 +106,6 @@ class MailboxConnector(Connector):
         raise ItemGone(item.name)
 
     def _open(self) -> _Connection:
-        """Sign in, and open the folder for reading only. Raises: SourceRefused, SourceUnavailable."""
         security, host = self.options["security"], self.options["host"]
         context = ssl.create_default_context()
         try:

@@ -55,8 +55,6 @@ _WORD = re.compile(r"\w+")
 
 
 class Robots:
-    """The instructions for robots in a page's head and headers."""
-
     def __init__(self) -> None:
         self.is_indexed = self.is_followed = True
 
