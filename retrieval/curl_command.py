@@ -11,7 +11,6 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-# The limit of the API.
 LONGEST_QUERY = 2000
 
 

@@ -58,7 +58,6 @@ LARGEST_BUDGET_TOKENS = 8000
 LARGEST_BLOCKS = 8
 NO_RERANKER = "none"
 
-# Weights as (vector, lexical), from the textbook-chatbot design.
 CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
     QueryClass.CODE: RetrieverWeights(0.5, 0.5),

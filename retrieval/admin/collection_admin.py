@@ -33,7 +33,6 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
 
-# Explanations of each choice of the field "who may ask it".
 MEANINGS = {
     Visibility.PUBLIC: _(
         "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "

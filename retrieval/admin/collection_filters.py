@@ -23,7 +23,6 @@ from retrieval.rights.search_filters import filter_days, filter_numbers
 
 MOST_KEYS, _MOST_EXAMPLES = 200, 3
 Kind = MarkedFilter.Kind
-# Selects metadata keys with their number of documents, most frequent first, and examples of their values.
 _KEYS_SQL = """
     SELECT key, count(*), (array_agg(DISTINCT left(value #>> '{{}}', 60)))[1:{examples}]
     FROM retrieval_document, jsonb_each(metadata) WHERE id IN ({documents}) AND key <> %s AND length(key) <= 200
@@ -73,7 +72,6 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
         model = MarkedFilter
         fields = ["field", "label", "kind", "position"]
 
-    # FilterFormSet sets both.
     documents: QuerySet[Document]
     keys: list[FoundKey]
 

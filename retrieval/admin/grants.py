@@ -26,7 +26,6 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 def list_locked_out(collection: Collection) -> list[str]:
-    """Return the names of accounts that may change the collection by a grant, but cannot open the admin's pages."""
     changing = collection.grants.exclude(role=CollectionGrant.Role.READER)
     granted = get_user_model().objects.filter(is_active=True, is_staff=False, collection_grants__in=changing)
     return [user.get_username() for user in granted.order_by("username")]

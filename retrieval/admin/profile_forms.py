@@ -118,7 +118,6 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         names = [name for name in SETTINGS if name in self.fields]
         if not names or any(name in self.errors for name in names):
             return cleaned
-        # An empty field means the default, unless the setting allows None.
         given = {name: cleaned[name] for name in names if cleaned[name] is not None or SETTINGS[name].when_empty}
         try:
             self.profile_settings = from_json(given)

@@ -252,7 +252,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # A preview must show the records of new streams before a run stores them.
         is_unfinished = obj.kind == ConnectorSource.name and (
             not obj.options.get("streams") or "streams" in form.changed_data
         )
@@ -264,7 +263,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         save_source(obj)
         warn_of_removed_secret(request, obj)
         if is_unfinished or is_tried:
-            # The preview checks the settings, finds the streams, and shows sample documents of the chosen ones.
             with suppress(sync_runs.RunRefused):
                 sync_runs.ask_for(obj, is_preview=True)
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result for one file. A refused file has no ``document``, and the reason in ``sentence``."""
-
     document: Document | None
     is_new: bool
     sentence: str

@@ -28,10 +28,8 @@ FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
-# Smaller pictures cannot contain a page of text.
 SMALLEST_PICTURE_BYTES = 4096
 
-# Larger HTML pages are not searched for the pictures that they show.
 _LONGEST_PAGE_BYTES = 2**20
 
 
@@ -45,7 +43,6 @@ class Submitted:
     title: str = ""
 
     def read(self) -> bytes:
-        """Return the content. Raises: OSError; DocumentRejected for a file above the size limit."""
         if self.path is None:
             return self.data
         check_size(self.source, self.path.stat().st_size)
@@ -195,7 +192,6 @@ def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
 
 
 def read_beir_corpus(path: Path) -> Iterator[Submitted]:
-    """Yield the documents of a BEIR ``corpus.jsonl``: objects with `_id`, `title` and `text`."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

@@ -53,7 +53,6 @@ from retrieval.media_types import (
     ZIP,
 )
 
-# File extensions by media type.
 SOURCE_CODE = {
     "text/x-python": "py pyi",
     "text/javascript": "js mjs cjs jsx",
@@ -390,7 +389,6 @@ KNOWN_FORMATS = (
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    # These formats are only detected to name them in the error message.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     _refuse("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
     _refuse("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
@@ -523,11 +521,9 @@ _OF_PAGES = frozenset(
 _PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
-# Usual names of folders for the pictures of web pages.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
 
 
-# Hidden files of programs, and backups of editors.
 _LITTER = re.compile(
     r"(?:^|/)(?:__MACOSX|\.DS_Store|\._[^/]*|(?:eh)?thumbs\.db|desktop\.ini|~\$[^/]*|~WRL\d+\.tmp|\.~lock\.[^/]*|#[^/]*#"
     r"|[^/]*~|[^/]*\.(?:bak|sw[op]))(?:/|$)",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     pass
 
 
-# How deeply archives and mails may be nested.
 MOST_LEVELS = 3
 
 
@@ -38,7 +37,6 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         source = build_member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
-        # All uploads lock the collection first, so that they cannot deadlock.
         with lock_for_change(document.collection_id):
             document.lock()
             # An admin may have changed the metadata, which include rights, since the document was loaded.

@@ -66,7 +66,7 @@ class ModelQuestions:
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
         except Open:
-            logger.debug("%s is not asked for questions.", self.name)  # the circuit breaker has logged the reason
+            logger.debug("%s is not asked for questions.", self.name)
         return []
 
 

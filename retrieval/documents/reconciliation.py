@@ -78,7 +78,6 @@ def check() -> list[Inconsistency]:
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # A working copy that a worker is deleting is inconsistent.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             found += ((kind, collection.slug, names) for kind, names in _check_collection(collection, embedder.pk))
         found.append((ProblemKind.ORPHANED_FILES, "", find_orphaned_files()))
@@ -232,7 +231,6 @@ def _read_again(pk: int) -> None:
         submission.requeue(document)
         return
     logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
-    # The count must agree with the passages that still exist.
     document.chunk_count = document.chunks.count()
     document.save(update_fields=["chunk_count"])
 

@@ -49,7 +49,6 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
-        # With another generator of questions, documents are read again.
         *([generator.name] if (generator := backends.get_question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -193,7 +193,6 @@ def is_lagging(collections: Sequence[int]) -> bool:
     configured = embedder_choice.get_embedder().name
     if not searches_former(configured):
         return False
-    # The newest encoded passage of all collections is compared, because the end of an index gives its id quickly.
     ((found,),) = fetch(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "

@@ -112,7 +112,6 @@ def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
-# SQL parameters by name. Most of the lists have one item for each passage.
 Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[bool] | list[int | None]]
 
 

@@ -67,7 +67,6 @@ def list_collection_readers(collection: Collection) -> list[Readers]:
 
 
 def list_document_readers(document: Document) -> list[Readers]:
-    """Return the groups of readers that may read the document. An account may be in several of them."""
     asking = list_collection_readers(document.collection)
     key = settings.DOCUMENT_GROUPS_KEY
     if key not in document.metadata:

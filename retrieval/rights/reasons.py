@@ -99,7 +99,6 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
     return Reason(is_seen, f"{rule} {explain_source(document)}".rstrip(), remark)
 
 
-# Most readers that :func:`explain_source` names.
 _MOST_NAMED = 20
 
 

@@ -18,8 +18,6 @@ from retrieval.types import AssembledContext, ContextBlock, Passage
 Place = tuple[int, int]
 # Document id, ordinal of a passage, and start and end of the text around the passage that should be loaded.
 Stretch = tuple[int, int, int, int]
-# Loads the passages whose ordinal is at most a distance from the passage of a stretch, or whose text overlaps its
-# range.
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
 FARTHEST_PLACES = 20
@@ -160,7 +158,6 @@ def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
     return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
 
 
-# A result page shows a hit with about one screen of the text after it.
 FOLLOWING_CHARACTERS = 900
 
 

@@ -24,7 +24,6 @@ from retrieval.types import Passage, StoredChunk
 logger = logging.getLogger(__name__)
 
 
-# More than the 512 tokens that a reranker reads.
 LONGEST_CHARACTERS = 4000
 
 

@@ -20,7 +20,6 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
     """Limit the number of searches at once. Raises: SearchBusy if none ends within SEARCH_WAIT_SECONDS."""
-    # Otherwise a waiting search would occupy a connection that a running search needs.
     database.release_connections()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()

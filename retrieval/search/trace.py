@@ -112,7 +112,6 @@ class SearchTrace:
         return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
     def without_errors(self) -> Self:
-        """Return a copy without error messages, for users who are not staff."""
         return replace(
             self,
             retrievers=tuple(replace(each, error="") for each in self.retrievers),

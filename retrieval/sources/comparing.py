@@ -128,7 +128,6 @@ def hash_known_formats() -> str:
 # Seconds to list the items, and to read them. The sum is less than the time limit of a task. If there is not enough
 # time, the next attempt continues.
 LISTING_SECONDS = 8 * 60.0
-# About as many items as can be listed and compared in this time.
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
@@ -185,7 +184,6 @@ class Comparison:
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
         """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
-        # The deadline also ends slow requests and pages without items.
         with deadline.limit(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
@@ -351,7 +349,6 @@ class Comparison:
         document.share_metadata()
 
     def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
-        """Return the metadata of a document and its record, overridden by the source's. None removes a name."""
         merged = {**own, **(told or {}), **current_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 

@@ -114,7 +114,6 @@ _EXTENDED_NAME = re.compile(r"\bfilename\*\s*=\s*\"?([\w-]{1,40})'[^']{0,40}'([^
 _NAME = re.compile(r"\bfilename\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;]+))", re.I)
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 USER_AGENT = "Ragsite"
-# Time limit of a request, including redirects and all bodies.
 REQUEST_SECONDS = 120.0
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = timedelta(hours=1)

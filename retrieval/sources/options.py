@@ -53,8 +53,6 @@ def check_server(server: str) -> None:
 
 
 class AddressInput(forms.URLInput):
-    """An input field that the admin's style sheet makes wide enough for an address."""
-
     def __init__(self) -> None:
         super().__init__(attrs={"class": "vURLField"})
 
@@ -146,7 +144,6 @@ def _read_other_secrets(source: Source) -> dict[str, str]:
 
 
 def all_options(source: Source) -> dict[str, object]:
-    """Return the options with decrypted secrets. Raises: SourceRefused if they cannot be decrypted."""
     return {**source.options, **_decrypt_secrets(source)}
 
 

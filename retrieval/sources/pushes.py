@@ -84,7 +84,6 @@ def read_text(text: str, content_type: str) -> tuple[bytes, str]:
 
 
 def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
-    """Return the bytes and the extension of an uploaded file. Raises: DocumentRejected."""
     name = upload.name or "file"
     return read_upload(upload, name), PurePosixPath(name).suffix[:_LONGEST_EXTENSION]
 

@@ -143,7 +143,6 @@ def request_due() -> int:
             request_run(source)
             requested += 1
         except RunRefused:
-            # another process requested a run first
             continue
     return requested
 
@@ -163,7 +162,6 @@ def resume(source: Source) -> None:
 
 
 def stop(source: Source) -> None:
-    """End the active run. Its worker notices that it has lost the lease."""
     active = source.runs.filter(status__in=SourceRun.ACTIVE)
     active.update(status=SourceRun.Status.STOPPED, lease=None, retry_at=None, finished_at=timezone.now())
 

@@ -24,7 +24,6 @@ from retrieval.sources.reader_names import NameTable
 # and this many unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
-# Names in the log for all readers of the collection, and for the readers that are not named.
 ALL, OTHERS = "*", "…"
 
 

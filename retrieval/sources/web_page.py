@@ -20,7 +20,6 @@ from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 
-# Short, because a person waits for the page.
 PAGE_SECONDS = 30.0
 _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
 _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)

@@ -23,7 +23,6 @@ MOST_ROWS = 10
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
-# If at most this many rows meet the conditions, the rows next to them are shown too.
 _FEW = 3
 _MOST_SCORED = 1_000
 

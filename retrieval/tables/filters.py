@@ -34,7 +34,6 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
 
 
 def write_filter(condition: Condition, column: Column) -> str:
-    """Return the condition as a filter that :func:`parse_filter` reads."""
     if condition.operator == "contains":
         return condition.shown
     if condition.operator == "is":

@@ -373,7 +373,7 @@ class _Reader:
         if len(ranking) == 1:
             order = self._only(ranking[0])
         elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]  # no other column can be ranked
+            order = self.table.measures[0]
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):
@@ -384,7 +384,7 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject  # for example "the cheapest"
+                answer = self.table.subject
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
                 answer = order  # for example "what is the highest price"
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):

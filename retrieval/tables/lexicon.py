@@ -19,7 +19,6 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
-    # LATEST and EARLIEST rank days and years.
     LATEST = auto()
     EARLIEST = auto()
     MORE = auto()
@@ -33,13 +32,11 @@ class Word(Enum):
     BELOW = auto()
     AT_LEAST = auto()
     AT_MOST = auto()
-    # AFTER to UNTIL compare years.
     AFTER = auto()
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
     BETWEEN = auto()
-    # OR_MORE and OR_LESS follow a number.
     OR_MORE = auto()
     OR_LESS = auto()
     WHICH = auto()
@@ -125,7 +122,6 @@ SCALES: Mapping[str, float] = {
 def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
     phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
     extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
-    # for example "the largest number of"
     return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 

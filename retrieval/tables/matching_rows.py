@@ -92,7 +92,6 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    """Return whether the column's name contains or begins with the word, as ``sugarpercent`` with "sugar"."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
     return begins or word in table.words_of_column(column)
 

@@ -22,8 +22,6 @@ from retrieval.tables.names import QuestionToken, list_terms, singular, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
 from retrieval.types import Passage, SearchFilters
 
-# A document's tables and passages are written in the same transaction.
-
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
     """Make ``tables`` the document's tables. Must run inside a transaction."""

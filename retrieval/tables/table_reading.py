@@ -246,7 +246,6 @@ def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
 
 
 def find_pipe_tables(text: str) -> Iterator[TableGrid]:
-    """Yield the Markdown pipe tables outside fenced code."""
     if "|" not in text:
         return
     starts = find_line_starts(text)

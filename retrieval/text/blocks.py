@@ -113,7 +113,6 @@ class BlockDraft:
 class Scanner:
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
-        # The column at which the text of an indented note begins.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         self._unclosed_section = -1

@@ -87,7 +87,6 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
     shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
-        # Passages of equal size are better than full ones followed by a short one.
         count = max(1, ceil((left - shared) / max(1, limit - shared)))
         target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
         stop, used = first, 0
@@ -381,7 +380,6 @@ def _enforce_limits(
                 halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
             else:
                 halved.append((start, end, path))
-        # A half that lies within the next passage is dropped.
         halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
         ends = [0, *accumulate((end for _, end, _ in halved), max)]
         stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

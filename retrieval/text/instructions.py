@@ -126,7 +126,6 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
-# How many instructions are stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 

@@ -50,7 +50,6 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 def open_notes(text: str) -> str:
     """Return the text with MkDocs notes converted to paragraphs below a bold title."""
     lines: list[str] = []
-    # For each open note: its indentation, and how much further its text is indented.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

@@ -60,7 +60,7 @@ def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
     if text[cut - 1] != ".":
         return False
     if cut - begin <= 6 and text[begin : cut - 1].strip().isdigit():
-        return True  # the number of a list item
+        return True
     return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
 
 

@@ -162,7 +162,7 @@ def _expand_joined(token: str, spell: _Spell) -> str:
     if separators <= {"-", "'"} and all(part.isalpha() and not _CAMEL.search(part) for part in parts):
         return token  # PostgreSQL itself indexes the whole and the parts of a hyphenated word
     if separators == {"."} and all(part.isdigit() for part in parts):
-        return token  # a number or version
+        return token
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
         return "".join(parts)  # an abbreviation such as U.S.A.
     words = [word for part in parts for word in _split_camel(part)]

@@ -68,7 +68,6 @@ def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMa
 
 
 def mark_ranges(markdown: MarkdownIt) -> None:
-    """Install the plugin for markdown-it that :func:`render` needs."""
     markdown.core.ruler.at("inline", _parse_inlines)
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
@@ -224,7 +223,6 @@ def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
     html, done = [], 0
-    # The last line end is not shown.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")

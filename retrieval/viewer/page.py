@@ -210,7 +210,6 @@ def _build_markdown_context(
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
         return context | {"parts": parts, "look": "is-rendered"}
-    # A slide without text has no part.
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
     above = [f'<p class="slide-number" id="page-{number}">{label.format(number)}</p>' for number in numbers]
@@ -288,7 +287,6 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # A script in the browser sorts by this value.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
         writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)

@@ -38,8 +38,6 @@ class ShownBorder:
 
 @dataclass(frozen=True, slots=True)
 class PassageBorders:
-    """The passages of a document whose borders are shown, sorted by start."""
-
     shown: Sequence[ShownBorder]
 
     def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:

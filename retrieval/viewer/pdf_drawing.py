@@ -108,7 +108,6 @@ def _scaled(width: float, height: float) -> tuple[int, int, float]:
 
 
 def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
-    """Return a box for each line of ``words``. ``expected`` is as in :func:`measure`."""
     page.lines = order_lines(page.lines, page.height)
     first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
     start = 0
@@ -151,7 +150,6 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
 
 
 def keep_letters(text: str) -> str:
-    """Return the letters and digits of ``text``, decomposed (NFKD) and in lower case."""
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()
     )

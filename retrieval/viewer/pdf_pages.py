@@ -138,7 +138,6 @@ def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, 
         raise PageBusy(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
-            # Another request for this page may have failed while this one waited.
             _check_failures(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:

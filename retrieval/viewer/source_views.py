@@ -55,7 +55,6 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# The least that the browser's PDF viewer needs: styles, and the file itself.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -276,7 +275,6 @@ def _send_file(
     if isinstance(request, ASGIRequest):
         # An ASGI server would read a FileResponse completely before it sends the first byte.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
-        # Closes the file also if the client disconnects before the first block.
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
         response["Content-Disposition"] = content_disposition_header(as_attachment, name)

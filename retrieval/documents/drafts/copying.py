@@ -25,7 +25,6 @@ _COPIED: list[str] = [
     str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
 ]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
-# Pairs of a copied document (``other``) and its copy (``own``).
 _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
@@ -117,7 +116,6 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     because the fingerprints are stored with the texts.
     """
     statistics = lock_statistics(collection.pk)
-    # A chunk may occur several times; each occurrence is matched once.
     rows = _execute(
         f"""
         WITH numbered AS (

@@ -54,7 +54,6 @@ def lock_for_change(*collection_ids: int) -> Iterator[None]:
     Raises: DocumentRejected, before the block runs, if the documents of a collection may not be changed.
     """
     with transaction.atomic():
-        # All callers lock collections in the same order, so that they cannot deadlock.
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
         for collection in rows.order_by("pk"):
             if reason := reason_not_to_change(collection):

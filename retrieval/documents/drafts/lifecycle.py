@@ -167,7 +167,6 @@ def _do_next_step(leased: Draft) -> bool:
         else:
             more = _clear_next(draft, draft.working_copy)
         if not more:
-            # Without the lease, an admin can act on the draft at once.
             draft.write(lease=None, retry_at=None)
         return more
 

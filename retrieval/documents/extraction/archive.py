@@ -156,7 +156,6 @@ def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
 
 
 def clean_name(name: str) -> str:
-    """Return a file's path as a relative path without ``..``; empty for hidden and system files."""
     path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]

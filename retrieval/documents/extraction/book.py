@@ -32,7 +32,6 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         package = parse_xml(archive.read(package_path))
         chapters = [path for path in _list_chapters(package, package_path) if path in names]
         if "META-INF/encryption.xml" in names:
-            # Most encrypted books only encrypt their fonts.
             encryption = parse_xml(archive.read("META-INF/encryption.xml"))
             locked = {unquote(str(uri)) for uri in encryption.xpath("//*[local-name()='CipherReference']/@URI")}
             if not locked.isdisjoint(chapters):

@@ -12,7 +12,6 @@ from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.tables.table_reading import read_date
 from retrieval.text.extracted import MAX_TITLE_CHARS
 
-# The header is searched in this many rows.
 HEAD = 50
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
@@ -74,7 +73,6 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
         names = [f"column {at + 1}" for at in range(width)]
     totals = [row for row in body if _is_total(row)]
     body = [row for row in body if not _is_total(row)] if totals else body
-    # Lines of text below the table, as in reports, are no data.
     below = len(body)
     while below > 1 and width > 2 and body[below - 1][0] and not any(body[below - 1][1:]):
         below -= 1

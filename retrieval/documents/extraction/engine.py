@@ -20,7 +20,6 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# Text formats, which xberg expects in UTF-8.
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
 # Replacements for markup that xberg does not understand. Group 1 of a pattern is kept.
 _PLAINER = {
@@ -163,7 +162,6 @@ def _take_title_line(root: Any) -> str:
 def _write_labels(root: Any) -> None:
     for label in root.xpath("//p[@class='markdown-alert-title']"):
         words = label.getnext()
-        # xberg writes some labels twice.
         if words is not None and (words.text or "").casefold() == label.text.casefold():
             words.getparent().remove(words)
             words = label.getparent().getnext()

@@ -45,11 +45,9 @@ _SMALL_PART, _PART_SHARE = 100, 0.2
 # A shorter <noscript> usually only says that JavaScript is needed.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
-# The length of a label such as "Previous:".
 _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
-# DocBook writes these boxes as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
 # If a cell of a table that contains another table has more letters, the outer table is only layout.
 _LONGEST_CELL = 300
@@ -144,7 +142,6 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
-        # The parser stopped at this point, so the end of the page would be missing.
         raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
@@ -297,7 +294,6 @@ def _drop_contents(root: etree._Element) -> None:
 
 
 def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
-    """Return the number of letters, and of letters in links, of each element. Parents must precede children."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):

@@ -118,7 +118,6 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
 
 def _parse(data: bytes) -> EmailMessage:
     if b"\0" in data[:200]:
-        # Some editors save a mail in UTF-16.
         data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
 
@@ -269,7 +268,6 @@ class _MailReader:
         except DocumentRejected:
             self.members.leave_out("unreadable", name or "calendar")
             return
-        # The first line repeats the name of the mail.
         words = events.text.partition("\n")[2].strip()
         if words not in self._calendars:
             self._calendars.add(words)
@@ -297,7 +295,6 @@ class _MailReader:
             self.read(inner)
 
     def _read_outlook_package(self, data: bytes, name: str) -> None:
-        """Add the attachments in Outlook's TNEF package, and its text if the mail has none."""
         try:
             package = TNEF(data, do_checksum=False)
         except _DAMAGED:
@@ -393,13 +390,10 @@ def _read_text(part: Any, filename: str) -> str:
     return text
 
 
-# Values of PidTagAttachMethod.
 _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
-# The identifier of PidTagRtfCompressed.
 _RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
-# Messages that are nested more deeply are left out.
 _MOST_DEPTH = 4
 
 

@@ -233,7 +233,6 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
     if is_elapsed or not {"m", "d"} <= kinds or not {"y", "e"} & kinds:
         return "-" * (is_elapsed and value < timedelta(0)) + " ".join("".join(shown).split())
     weekday = [words for words, part in zip(shown, parts, strict=True) if part in ("ddd", "dddd")]
-    # A date at midnight is a day without a time.
     is_day = not value % timedelta(days=1)
     clock = [at for at in known if parts[at][0] in "hisA" and not is_day]
     hour = "".join(shown[clock[0] : clock[-1] + 1]) if clock else ""

@@ -202,7 +202,6 @@ def read_diagram(root: Element) -> Iterator[str]:
 
 
 _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
-# Superscript endings of numbers, such as 1st.
 _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
 
 

@@ -87,7 +87,6 @@ def prepare(root: Element, archive: zipfile.ZipFile) -> None:
 
 
 def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[str | None]]:
-    """Return the names of the styles for superscripts, for subscripts, and for hidden or struck-out text."""
     raised: set[str | None] = set()
     lowered: set[str | None] = set()
     unseen: set[str | None] = set()

@@ -91,7 +91,6 @@ def _read_pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A text box contains paragraphs, which need a space between them.
                 yield " "
                 yield from _read_pieces(child)
                 yield " "

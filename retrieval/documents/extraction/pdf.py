@@ -151,7 +151,6 @@ def extract_pdf(
     join_tables(pages)
     text, places, headings = compose(pages)
     kept = {id(line) for page in pages for line in page.lines}
-    # Running headers and tables of contents were removed on purpose, so their words are not lost.
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
@@ -227,7 +226,6 @@ def _read_pages(
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
-    """Return the bookmarks as (level from 1, title, page index from 0)."""
     found: _Outline = []
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()

@@ -115,7 +115,6 @@ class _Writer:
         if not mark:
             self._base = box, index
         self._sides = box[0] if box[0] < left else left, box[2] if box[2] > right else right
-        # Each letter of a ligature gets the ligature's box.
         for part in character:
             self._append(part, box, mark)
             self._indexes.append(index)
@@ -168,7 +167,6 @@ def _is_bold(name: bytes) -> bool:
 
 
 def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
-    """Move a hyphen between a right-to-left word and a number to its place. pdfium puts it after the number."""
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:

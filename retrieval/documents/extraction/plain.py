@@ -16,7 +16,6 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, f
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
-# Base64, in several lines or in one long line.
 _ENCODED = re.compile(r"^(?:[A-Za-z0-9+/]{60,}\n){3,}(?:[A-Za-z0-9+/]+={0,2}\n)?|[A-Za-z0-9+/]{300,}={0,2}", re.M)
 _CAPITALS = re.compile("[A-Z]{3}")
 

@@ -91,7 +91,6 @@ def around(boxes: Iterable[Box]) -> Box:
 def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
     gap = (left.right, left.top, max(left.right, right.left), left.bottom)
     box = (left.left, min(left.top, right.top), right.right, max(left.bottom, right.bottom))
-    # The size of the longer part is the size of the joined line.
     longer = max(left, right, key=lambda line: len(line.text))
     return PrintedLine(
         f"{left.text} {right.text}",
@@ -233,7 +232,6 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
         fewest = min(len(before), len(after))
         if fewest < _FEWEST_LINES or crossing > _MOST_CROSSING * (len(before) + len(after)):
             continue
-        # Two columns have lines at the same height.
         lowest = min(max(line.bottom for line in before), max(line.bottom for line in after))
         if lowest <= max(min(line.top for line in before), min(line.top for line in after)):
             continue
@@ -274,7 +272,6 @@ def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) ->
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
-    """Return whether a column is prose: its lines are full, or most sentences continue on the next line."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]

@@ -128,7 +128,6 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     if _is_table_of_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
-        # Words in columns are only a table if all columns have a name in a header.
         is_set_off = grid.header > 0 and all(grid.texts[grid.header - 1])
         return width >= 3 and len(written) >= 3 and is_set_off
     if width == 2:

@@ -20,7 +20,6 @@ from retrieval.documents.extraction.printed import (
 from retrieval.text.extracted import Page, Section, plain_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
-# Codes of bullets in the fonts Symbol and Wingdings.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
@@ -126,7 +125,6 @@ def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
 
 
 def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
-    """Return the usual distance of lines within a paragraph, in font sizes."""
     pitches = [
         (below.middle - line.middle) / line.size
         for page in pages

@@ -217,7 +217,6 @@ def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, boo
     elif argument and kind == "title":
         lead = [f"**{_convert_inline(argument)}**", ""]
     elif argument and kind in ("object", "signature"):
-        # Markdown cannot have headings in indented text.
         is_section = kind == "object" and styles and body and not depth
         lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]

@@ -131,7 +131,6 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
             found.append(_Placed(columns, table))
-    # A single line directly above a table is its title.
     for (_, above_it), (_, table) in pairwise(found):
         words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
         if not above_it.header and table.header and not table.titles and len(words) == 1:

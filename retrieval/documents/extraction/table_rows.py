@@ -140,7 +140,6 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
     """Return the columns between gaps that at most a tenth of the rows cross."""
     places = [piece.middle for row in rows for piece in row.pieces]
-    # A column has several pieces; a single piece may be a name over two columns.
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 

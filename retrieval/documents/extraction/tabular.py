@@ -58,7 +58,6 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
 
 
 def _find_tables(rows: list[list[str]]) -> list[CellTable]:
-    """Return the tables between empty lines. A few lines of text belong to the table below them."""
     parts: list[list[list[str]]] = [[]]
     for row in rows:
         if any(cell.strip() for cell in row):
@@ -71,7 +70,6 @@ def _find_tables(rows: list[list[str]]) -> list[CellTable]:
 
 
 def _read_part(rows: list[list[str]]) -> CellTable:
-    # In a very wide table, the header is searched in fewer rows, to limit the time.
     most = max(2, HEAD * 100 // max([100, *map(len, rows[:HEAD])]))
     head = [
         [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]

@@ -15,7 +15,6 @@ from retrieval.text.instructions import find_instructions
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _COLLAPSED_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-# Styles that no control of the page can change.
 _UNREADABLE_STYLE = re.compile(r"font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I)
 _ROLES = frozenset(("button", "tab", "link", "treeitem", "menuitem"))
 _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|data-[\w-]+")

@@ -212,7 +212,6 @@ class _Reader:
         if not text.strip():
             return
         style, level = self._find_style(block)
-        # Entries of the table of contents repeat the headings.
         if style.startswith("toc ") and text[-1].isdigit():
             return
         level = _read_outline_level(block._p.pPr) or level

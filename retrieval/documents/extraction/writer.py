@@ -29,7 +29,6 @@ _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
-# Signs between the ends of an interval, or between two numbers in one cell.
 _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 
@@ -51,7 +50,6 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
-    # By column: how many more rows a merged cell has, and its text.
     hanging: dict[int, tuple[int, str]] = {}
     header_rows = _count_header(rows)
     for row in rows:
@@ -118,7 +116,6 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
-# Texts that Markdown reads as the number of a list item.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 

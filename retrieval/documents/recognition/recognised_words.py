@@ -73,7 +73,6 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
 
 
 def _estimate_font_size(word: str, height: float) -> float:
-    """Return the font size of a word from its height, which depends on letters with ascenders or descenders."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)
     return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

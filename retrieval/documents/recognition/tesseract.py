@@ -120,7 +120,6 @@ class Engine:
 
 UNITS = 10_000
 _DPI = 300
-# Larger pictures are reduced to this number of pixels.
 _MOST_PIXELS = 24_000_000
 # A picture without a resolution is assumed to show a page of this width, in inches.
 _USUAL_WIDTH = 8.0

@@ -103,7 +103,6 @@ class _JobServer:
         data, result, status = descriptors
         job: SandboxJob = json.loads(message)
         for name in (*job["preload"], job["target"].partition(":")[0]):
-            # The job imports the module again, and reports the error.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         gc.freeze()

@@ -61,7 +61,7 @@ class FourBitFile:
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._read_numbers("4sI")  # format and version
+        self._read_numbers("4sI")
         self.width, self.layers, self.heads, _, self.words, _, _ = self._read_numbers("7i")
         (self.epsilon, _) = self._read_numbers("fi")
         self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._read_numbers("5i")
@@ -70,7 +70,6 @@ class FourBitFile:
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
         _, characters_bytes = self._read_numbers("iI")
         self._place += characters_bytes
-        # By tensor name: number of values, offset and number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
         for _ in range(self._read_numbers("i")[0]):
             (name,) = self._read_numbers(f"{self._read_numbers('H')[0]}s")
@@ -170,7 +169,6 @@ class MultilingualE5(OnnxEmbedder):
 
     dimension = 384
     prompts = Prompts(query="query: ", document="passage: ")
-    # A prompt has at most one token for each character.
     max_tokens = POSITIONS - len(prompts.document)
 
     def __init__(self, cache_dir: Path, *, weights: Path | None = None) -> None:

@@ -208,7 +208,6 @@ class LocalEmbedder(OnnxEmbedder):
             document=named.document if document_prompt is None else _add_blank(document_prompt),
         )
         self.dimension = self._read.kept
-        # A prompt has at most one token for each character.
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
         if self.max_tokens < SHORTEST_INPUT:
             raise ImproperEmbedder(
@@ -293,7 +292,6 @@ class LocalEmbedder(OnnxEmbedder):
 
 
 def _add_blank(prompt: str) -> str:
-    """Return the prompt with the blank at its end, which is lost in the environment variable of a setting."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 

@@ -63,7 +63,6 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model before the first question needs it. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._get_runtime(math.inf)

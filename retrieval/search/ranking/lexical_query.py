@@ -86,7 +86,6 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
-# Terms in a formula. An ordinary question has about six terms, a pasted log hundreds.
 MOST_TERMS = 20
 
 

@@ -6,7 +6,6 @@ import re
 
 from retrieval.text.language import identify_language
 
-# The languages of the words in this module.
 LANGUAGES = frozenset(["en", "nl"])
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
 # A question with at most FEW_WORDS words depends on earlier questions; after a conjunction, FEW_WORDS_AFTER_AND.

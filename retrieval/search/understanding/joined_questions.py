@@ -12,7 +12,6 @@ from retrieval.types import Turn
 # Weights of the search for the question alone and of the joined search: docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
-# At most this many earlier questions, and characters of them, are joined with a question.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 

@@ -10,9 +10,7 @@ from retrieval.search.understanding.named_things import find_codes
 from retrieval.text.terms import find_identifiers
 from retrieval.types import Turn
 
-# How many questions back the code may be.
 MOST_BETWEEN = 4
-# Names such as "forEach", but not "GmbH" or "PDFs".
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
 # In these phrases "it" refers to no thing.
 _EXPLETIVE = re.compile(

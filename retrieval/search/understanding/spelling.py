@@ -35,7 +35,6 @@ class Token:
 
     @property
     def is_protected(self) -> bool:
-        """Whether the token is quoted text, code or an excluded word, which are never corrected."""
         return self.text[0] in '"“«`' or (self.text[0] == "-" and self.text[1:2] not in ("", "-"))
 
 

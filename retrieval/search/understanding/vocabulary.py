@@ -94,7 +94,7 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
         seen, parameters = (
             filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
         )
-    except EmptyResultSet:  # no collection was given
+    except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
         # One subquery for each lexeme, because a distributed database cannot run a subquery that refers to an outer

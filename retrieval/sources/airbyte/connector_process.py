@@ -43,7 +43,6 @@ _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CER
 _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
 _TICK_SECONDS = 0.5
-# Seconds that a connector has to exit after its last message.
 _END_SECONDS = 10.0
 # A younger folder is not removed, because its process may not have locked it yet.
 _NEW_SECONDS = 60.0
@@ -257,7 +256,6 @@ class ConnectorProcess:
         return " ".join("".join(each if each.isprintable() else " " for each in said).split())[:longest]
 
     def clean(self, text: str) -> str:
-        """Return the connector's text as one short line, without secrets."""
         return self._clean(text)
 
     def _check_end(self) -> None:

@@ -74,7 +74,6 @@ def _read_required_names(schema: Schema) -> set[str]:
 
 
 def _list_choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return value, label and schema of each alternative. A value does not depend on the order of alternatives."""
     choices = []
     for number, each in enumerate(_list_alternatives(schema)):
         constants = [str(field["const"]) for _name, field in _list_properties(each) if "const" in field]

@@ -23,7 +23,6 @@ _EXPANDED = "version," + ",".join(
     f"{place}{_LIMITS}.{kind}" for place in ("", "ancestors.") for kind in ("user", "group")
 )
 _MEMBERS_A_PAGE = 200
-# Further members of a larger group may read nothing.
 _MOST_MEMBERS = 10_000
 
 
@@ -55,7 +54,6 @@ class _Rights:
     unread: str = ""
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     unread_groups: list[str] = field(default_factory=list)
-    # Ids of groups by name (in the cloud), and names of accounts by identity.
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
@@ -273,7 +271,6 @@ class ConfluenceConnector(WikiConnector):
 
 
 def _explain(error: Exception) -> str:
-    """Return the error's message. Raises: SourceUnavailable if the server asks to wait."""
     if isinstance(error, SourceUnavailable) and error.pause is not None:
         raise error
     return str(error)

@@ -93,7 +93,6 @@ class ConnectorOptions(forms.Form):
         is_saved = instance is not None and instance.pk is not None
         _config, missing = build_config(self.spec, cleaned)
         for name in missing:
-            # The field of a stored secret is empty, because secrets are not shown.
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
@@ -368,7 +367,6 @@ class ConnectorSource(Connector):
             _read_readers(record, options.get("readers_field") or "") if self.options.get("takes_readers") else None
         )
         fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
-        # A later record with the same key replaces an earlier one.
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
         self._places[key] = _Place(item, start, len(line))
         if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):

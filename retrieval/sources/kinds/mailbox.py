@@ -78,7 +78,7 @@ class MailboxConnector(Connector):
 
     def __exit__(self, *error: object) -> None:
         if self._imap is not None:
-            with suppress(OSError):  # the connection may be closed already
+            with suppress(OSError):
                 self._imap.shutdown()
 
     def list_items(self) -> Iterator[RemoteItem]:

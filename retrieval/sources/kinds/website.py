@@ -59,7 +59,6 @@ class Robots:
         self.is_indexed = self.is_followed = True
 
     def read(self, said: str) -> None:
-        """Add comma-separated directives. Those for another robot are ignored."""
         is_for_this, rest = True, said
         while rest:
             word, _comma, rest = rest.partition(",")
@@ -274,7 +273,6 @@ class WebsiteConnector(HttpConnector):
         links: list[RemoteItem] = []
         is_followed = robots.is_followed and page.robots.is_followed
         if is_followed and self.options.get("way") != "sitemap":
-            # A frame is a part of the page, so it has the same depth.
             links += self._build_link_items(base, page.frames, item.depth)
             if item.depth < self.options.get("depth", 5):
                 links += self._build_link_items(base, page.links, item.depth + 1)
