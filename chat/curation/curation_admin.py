@@ -29,7 +29,7 @@ from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.rights.search_filters import build_filters, filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
@@ -63,7 +63,7 @@ class OfferedPassage:
 
     @property
     def href(self) -> str:
-        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+        return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
     def where(self) -> str:

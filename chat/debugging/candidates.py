@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from chat.pages.cards import page_label
 from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.ranking.lexical_ranker import find_matched_spans
 from retrieval.search.trace import SearchTrace
@@ -53,7 +53,7 @@ class ShownPassage:
 
     @property
     def href(self) -> str:
-        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+        return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
     def borders_href(self) -> str:

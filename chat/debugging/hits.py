@@ -16,7 +16,7 @@ from chat.models import Answer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
 from chat.types import AnswerTrace
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.search.ranking.lexical_ranker import find_matched_spans
 
 QUOTE_CHARACTERS = 220
@@ -65,7 +65,7 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
                 score=source["score"],
                 title=source["document"]["title"],
                 where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
-                href=passage_url(source["document"]["id"], source["start"], source["end"]),
+                href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,
                 quote=snippet(quotes[pk], spans.get(pk, ())),

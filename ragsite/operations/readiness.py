@@ -40,7 +40,7 @@ from ragsite.models import SlackQuestion
 from ragsite.processes import local_model
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import read_last_counts
-from retrieval.documents.storage import document_files
+from retrieval.documents.storage import get_document_storage
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_former
 from retrieval.index.closeness import describe_missing_calibration, find_calibration
@@ -425,7 +425,7 @@ def disk_space() -> Finding:
 
 def files() -> Finding:
     """Check the bucket of files, which questions do not need."""
-    storage = document_files()
+    storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         try:
             storage.check()  # type: ignore[attr-defined]

@@ -62,9 +62,9 @@ class InServiceChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        counts = documents_by_status(self.result_list)
+        counts = count_documents_by_status(self.result_list)
         for collection in self.result_list:
-            vars(collection)["documents_by_status"] = counts[collection.pk]
+            vars(collection)["count_documents_by_status"] = counts[collection.pk]
 
 
 @admin.register(Collection)
@@ -167,9 +167,9 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("documents"))
     def documents(self, collection: Collection) -> SafeString:
-        counts = vars(collection).get("documents_by_status")
+        counts = vars(collection).get("count_documents_by_status")
         if counts is None:
-            counts = documents_by_status([collection])[collection.pk]
+            counts = count_documents_by_status([collection])[collection.pk]
         label = str(sum(counts.values()))
         others = [
             f"{counts[status]} {status.label}"
@@ -232,7 +232,7 @@ def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
     return {field: sentences for field, sentences in found.items() if sentences}
 
 
-def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
+def count_documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     documents = Document.objects.filter(collection__in=collections).order_by()
     for collection, status, number in documents.values_list("collection", "status").annotate(Count("pk")):

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from core.user_types import AnyUser
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import reason_not_to_change
-from retrieval.documents.file_icons import icons_by_extension, list_file_kinds
+from retrieval.documents.file_icons import list_file_kinds, list_icons_by_extension
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
@@ -65,7 +65,7 @@ def drop_zone_context() -> dict[str, object]:
         "accepted_files": formats.accepted_files(),
         "supported_formats": formats.list_supported(),
         "file_kinds": list_file_kinds(),
-        "icons_by_extension": json.dumps(icons_by_extension()),
+        "list_icons_by_extension": json.dumps(list_icons_by_extension()),
     }
 
 

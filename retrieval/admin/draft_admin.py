@@ -18,7 +18,7 @@ from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.documents.drafts import lifecycle
-from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
+from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
@@ -78,7 +78,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = _read_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
+        changes = _read_changes(obj) if is_published else Changes() if is_copying else find_draft_changes(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {

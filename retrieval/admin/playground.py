@@ -29,7 +29,7 @@ PUBLISHED = "published"
 LARGEST_TOP_K = 50
 
 
-def profile_choices() -> list[tuple[str, Any]]:
+def build_profile_choices() -> list[tuple[str, Any]]:
     versions: dict[str, list[tuple[str, str]]] = {}
     for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
         label = f"{version} · {version.note}" if version.note else str(version)
@@ -44,7 +44,7 @@ def profile_choices() -> list[tuple[str, Any]]:
 
 class ProfileChoice(forms.ChoiceField):
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=profile_choices, **kwargs)
+        super().__init__(choices=build_profile_choices, **kwargs)
 
     def clean(self, value: Any) -> NamedProfile:
         chosen = super().clean(value)

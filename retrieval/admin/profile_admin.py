@@ -18,7 +18,7 @@ from core.admin_base import admin_link, badge
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_differences import describe_differences
-from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, setting_field
+from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, build_setting_field
 from retrieval.gates import PublicationRefused
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import (
@@ -30,7 +30,7 @@ from retrieval.search.profiles import profiles
 
 # The form's metaclass collects fields from class attributes. These fields are generated, so they are added here.
 for _name in SETTINGS:
-    SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = setting_field(_name)
+    SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = build_setting_field(_name)
 
 
 @admin.register(SearchProfile)
@@ -74,7 +74,7 @@ class SearchProfileAdmin(GatedAdmin):
 
     def _choose_starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
         if profile is not None:
-            wanted = _wanted_version(request, profile) or profile.versions.first()
+            wanted = _find_wanted_version(request, profile) or profile.versions.first()
             try:
                 if wanted is not None:
                     return wanted.read()
@@ -116,7 +116,7 @@ class SearchProfileAdmin(GatedAdmin):
             **_read_published(),
             "versions": _build_version_rows(profile) if profile else [],
             "overrides": _list_overrides(profile) if profile else [],
-            "started_from": _wanted_version(request, profile) if profile else None,
+            "started_from": _find_wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
         return super().render_change_form(request, {**context, **page}, *args, **kwargs)
@@ -181,7 +181,7 @@ def _read_published() -> dict[str, object]:
     }
 
 
-def _wanted_version(request: HttpRequest, profile: SearchProfile) -> SearchProfileVersion | None:
+def _find_wanted_version(request: HttpRequest, profile: SearchProfile) -> SearchProfileVersion | None:
     wanted = request.GET.get("from", "")
     if not wanted.isdecimal() or len(wanted) > 9:
         return None

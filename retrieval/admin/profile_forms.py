@@ -42,7 +42,7 @@ class StructureField(forms.JSONField):
         return given
 
 
-def setting_field(name: str) -> forms.Field:
+def build_setting_field(name: str) -> forms.Field:
     setting = SETTINGS[name]
     options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
     if setting.bounds is not None:

@@ -36,11 +36,11 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
-from retrieval.sources.states import Standing, explain_wait, standing_of, standings_of
+from retrieval.sources.states import Standing, explain_wait, find_standing, find_standings
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The base form of sources. `form_of` adds the settings of a kind."""
+    """The base form of sources. `build_source_form` adds the settings of a kind."""
 
     kind: type[Connector]
     own_form: type[forms.Form]
@@ -102,7 +102,9 @@ def _general_fields(kind: type[Connector]) -> list[str]:
     return [name for name in SourceForm.Meta.fields if kind.is_read or name not in _OF_RUNS]
 
 
-def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
+def build_source_form(
+    kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool
+) -> type[SourceForm]:
     """Return the form class of a source of this kind. ``own_form`` has the kind's settings.
 
     The collection of a saved source cannot change, because its documents are in it.
@@ -113,7 +115,7 @@ def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *,
     return type("SourceFormOfItsKind", (own_form, SourceForm), own)
 
 
-def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
+def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
     """Return an entry of the list of kinds for each connector, or an entry with the reason why there are none."""
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
@@ -146,7 +148,7 @@ class StandingsChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        standings = standings_of(self.result_list)
+        standings = find_standings(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
         counts = {(origin, collection): number for origin, collection, number in numbers}
@@ -201,22 +203,22 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return admin_link(Document, vars(source)["document_count"], origin__id__exact=source.pk)
 
     def get_form(self, request: HttpRequest, obj: Source | None = None, change: bool = False, **kwargs: Any) -> Any:
-        kind = self._kind(request, obj)
+        kind = self._find_kind(request, obj)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return super().get_form(request, obj, change, **kwargs)
-        return form_of(kind, self._own_form(request, kind, obj), request.user, is_new=obj is None)
+        return build_source_form(kind, self._build_own_form(request, kind, obj), request.user, is_new=obj is None)
 
-    def _own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
+    def _build_own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
         if source is None:
             return kind.form_for({"connector": request.GET.get("connector", "")}, {})
         return kind.form_for(source.options, source.found)
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
-        kind = self._kind(request, obj)
+        kind = self._find_kind(request, obj)
         general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        form = self._own_form(request, kind, obj)
+        form = self._build_own_form(request, kind, obj)
         groups = getattr(form, "groups", ())
         grouped = {name for _label, names in groups for name in names}
         own = [name for name in form().fields if name not in grouped]
@@ -228,7 +230,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
 
-    def _kind(self, request: HttpRequest, source: Source | None) -> type[Connector] | None:
+    def _find_kind(self, request: HttpRequest, source: Source | None) -> type[Connector] | None:
         return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
 
     def add_view(
@@ -236,7 +238,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        kind = self._kind(request, None)
+        kind = self._find_kind(request, None)
         if kind is ConnectorSource and not list_usable(request.user, request.GET.get("connector", "")):
             kind = None
         if kind is not None:
@@ -248,7 +250,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             for kind in KINDS.values()
             if kind is not ConnectorSource
         ]
-        kinds += _offer_connectors(request.user)
+        kinds += _list_connector_offers(request.user)
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
@@ -296,7 +298,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
-        standing = standing_of(obj)
+        standing = find_standing(obj)
         pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,

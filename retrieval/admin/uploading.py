@@ -31,7 +31,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
-from retrieval.sources.web_page import address_in, submit_page
+from retrieval.sources.web_page import find_only_address, submit_page
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -72,10 +72,10 @@ class UploadingAdmin(PageAdmin):
                     form.cleaned_data["collection"] = self._create_managed_collection(request, name)
                 outcomes = self._submit(request, form)
                 if is_asked_by_script(request):
-                    return self._answer(form.cleaned_data["collection"], outcomes)
+                    return self._build_json_answer(form.cleaned_data["collection"], outcomes)
                 if name:
                     self.message_user(request, _t("The collection %s was made.") % name, messages.SUCCESS)
-                self._tell(request, outcomes)
+                self._show_messages(request, outcomes)
                 if back := _read_return_address(request, request.POST):
                     return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
@@ -114,7 +114,7 @@ class UploadingAdmin(PageAdmin):
         if len(files) == 1 and form.cleaned_data["source"]:
             files = [(form.cleaned_data["source"], files[0][1])]
         text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
-        address = address_in(text)
+        address = find_only_address(text)
         if text and not address:
             name = title or _t("Pasted text")
             files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
@@ -148,7 +148,7 @@ class UploadingAdmin(PageAdmin):
         self.log_addition(request, stored.document, [{"added": {}}])
         return _Outcome(stored.document, is_new=True, sentence="")
 
-    def _answer(self, collection: Collection, outcomes: list[_Outcome]) -> JsonResponse:
+    def _build_json_answer(self, collection: Collection, outcomes: list[_Outcome]) -> JsonResponse:
         files = [
             {
                 "added": outcome.document is not None,
@@ -159,7 +159,7 @@ class UploadingAdmin(PageAdmin):
         ]
         return JsonResponse({"collection": {"pk": collection.pk, "name": collection.name}, "files": files})
 
-    def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
+    def _show_messages(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
                 # Separate messages, whose first letter the admin would otherwise capitalise: a file's name must not

@@ -255,7 +255,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
     def get_queryset(self) -> QuerySet[Collection]:
         user = self.request.user
-        return with_totals(Collection.objects.readable_by(user).in_service(), user)
+        return annotate_totals(Collection.objects.readable_by(user).in_service(), user)
 
     def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
         try:
@@ -263,10 +263,10 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
         grant_management(collection, get_account(self.request))
-        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
+        serializer.instance = annotate_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
 
 
-def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
+def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
     """Annotate collections with ``document_total`` and ``passage_total``: what ``user`` may read in them."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")

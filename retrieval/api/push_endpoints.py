@@ -255,12 +255,12 @@ def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]
         url=sent.get("url") or "",
         changed_at=sent.get("changed_at"),
         metadata=sent.get("metadata"),
-        readers=_names_of(readers) if readers is not None else None,
+        readers=_build_reader_names(readers) if readers is not None else None,
         is_for_everybody=bool(readers and readers["everybody"]),
     )
 
 
-def _names_of(readers: dict[str, Any]) -> tuple[str, ...]:
+def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
     # A group whose name begins like a mail address would admit the account with this address.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_reader, readers.get("users", ())))

@@ -25,7 +25,7 @@ def forget_document(document: Document) -> None:
 
         def forget_pictures() -> None:
             if not Document.objects.filter(content_hash=content_hash).exists():
-                forget_page_pictures(page_pictures(), content_hash)
+                forget_page_pictures(get_page_picture_folder(), content_hash)
 
         transaction.on_commit(forget_pictures)
 
@@ -47,7 +47,7 @@ def forget_files(names: Iterable[str | None]) -> None:
         transaction.on_commit(forget)
 
 
-def page_pictures() -> Path:
+def get_page_picture_folder() -> Path:
     return Path(settings.DATA_DIR) / "page-pictures"
 
 

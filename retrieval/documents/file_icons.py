@@ -47,7 +47,7 @@ def choose_icon(media_type: str) -> str:
     return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
 
 
-def icons_by_extension() -> dict[str, str]:
+def list_icons_by_extension() -> dict[str, str]:
     return {extension: choose_icon(known.media_type) for known in read_formats() for extension in known.extensions}
 
 

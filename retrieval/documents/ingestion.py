@@ -27,10 +27,10 @@ from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat
 from retrieval import backends
 from retrieval.documents import formats, reading_turns
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.documents.members import remove_members, submit_members
 from retrieval.documents.reading_turns import ReadingTurn, TurnPostponed
-from retrieval.documents.recognition.pages import forget_pages, recognise_pages, why_not
+from retrieval.documents.recognition.pages import find_reason_without_ocr, forget_pages, recognise_pages
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import compute_fingerprint
 from retrieval.exceptions import DocumentRejected, ImproperEmbedder
@@ -42,7 +42,7 @@ from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
 from retrieval.tables.table_reading import read_tables
 from retrieval.text import chunking
-from retrieval.text.block import rows_touching
+from retrieval.text.block import find_overlapping_rows
 from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
@@ -67,7 +67,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
     with document.file.open("rb") as file:
         data = file.read()
     limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
+    within = build_sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
     read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
     try:
         extracted = read(data, document.source)
@@ -75,7 +75,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
             return extracted, []
         numbers = extracted.unread_pages
         pages: list[RecognisedPage] = []
-        missing = why_not()
+        missing = find_reason_without_ocr()
         if not missing:
             turn.take()
             pages = recognise_pages(
@@ -160,7 +160,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if (
         document.is_slow
         and document.error != reading_turns.WAITING
-        and (waiting := reading_turns.next_waiting()) is not None
+        and (waiting := reading_turns.find_next_waiting()) is not None
     ):
         enqueue(Document, [waiting])
     return document
@@ -274,7 +274,7 @@ def _make_chunks(
     questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
     blocks = find_blocks(extracted.text, headings, is_code=formats.is_code(extracted.media_type))
-    block_rows = rows_touching(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
+    block_rows = find_overlapping_rows(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
     is_fresh = set(fresh)
     vector_of = dict(zip(fresh, vectors, strict=True))
     return [

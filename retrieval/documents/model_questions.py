@@ -16,7 +16,7 @@ from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.text.instructions import match_rule, remove_instructions
 from retrieval.text.language import detect_language
-from retrieval.text.spotlighting import mark_sentences, new_mark
+from retrieval.text.spotlighting import make_mark, mark_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class ModelQuestions:
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
-    mark = new_mark([passage])
+    mark = make_mark([passage])
     passage = mark_sentences(remove_instructions(passage, "[…]"), mark)
     system = _SYSTEM.format(
         count=MAX_QUESTIONS, language=_LANGUAGES.get(language, "the language of the passage"), fence=fence, mark=mark

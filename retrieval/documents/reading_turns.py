@@ -65,7 +65,7 @@ class ReadingTurn:
         return self.is_taken
 
 
-def next_waiting() -> int | None:
+def find_next_waiting() -> int | None:
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 

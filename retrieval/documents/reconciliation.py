@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents import submission
-from retrieval.documents.storage import document_files
+from retrieval.documents.storage import get_document_storage
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import describe_weighting, lock_statistics, recompute_term_weights
 from retrieval.index.reembedding import reembed
@@ -136,7 +136,7 @@ def find_orphaned_files() -> list[str]:
 
     The result is empty for a bucket, because another site may use the same bucket.
     """
-    storage = document_files()
+    storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         return []
     try:
@@ -190,7 +190,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
         if one.kind == ProblemKind.ORPHANED_FILES:
             for name in find_orphaned_files():
                 logger.info("Deleting the file %s, which no document names.", name)
-                document_files().delete(name)
+                get_document_storage().delete(name)
         elif collection is None:
             continue  # deleted since the check
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):

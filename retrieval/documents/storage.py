@@ -22,9 +22,9 @@ class WholeFileStorage(FileSystemStorage):
             raise
 
 
-def document_files() -> Storage:
+def get_document_storage() -> Storage:
     return Document.file.field.storage
 
 
 def is_in_a_folder() -> bool:
-    return isinstance(document_files(), FileSystemStorage)
+    return isinstance(get_document_storage(), FileSystemStorage)

@@ -134,7 +134,7 @@ def active_embedder() -> Embedder:
     return active
 
 
-def searched_embedder() -> Embedder:
+def find_searched_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches, normally the active one.
 
     If another embedder became active after this process started, it goes on with the former vectors while they exist

@@ -50,11 +50,11 @@ def get_embedder() -> TextEmbedder:
     The settings decide first, then the choice in the admin, then the embedder of the stored vectors. A new site uses
     :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
-    return _tried.get() or _site_embedder()
+    return _tried.get() or _build_site_embedder()
 
 
 @functools.cache
-def _site_embedder() -> TextEmbedder:
+def _build_site_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         built: TextEmbedder = build_backend("EMBEDDER")
         return built
@@ -62,7 +62,7 @@ def _site_embedder() -> TextEmbedder:
     if options:
         return build_chosen(options)
     stored = name.partition("/")[0]
-    return _built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
+    return _build_built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
 
 
 def get_new_embedder() -> TextEmbedder:
@@ -74,7 +74,7 @@ def get_new_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         return get_embedder()
     _, options = _read_stored_embedder()
-    return build_chosen(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    return build_chosen(options) if options else _build_built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
 def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
@@ -89,7 +89,7 @@ def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
 def _build_chosen(options: str) -> TextEmbedder:
     arguments = json.loads(options)
     if "built_in" in arguments:
-        return _built_in(arguments["built_in"])
+        return _build_built_in(arguments["built_in"])
     try:
         return LocalEmbedder(cache_dir=settings.DATA_DIR / "models", **arguments)
     except (TypeError, ImproperEmbedder) as error:
@@ -107,7 +107,7 @@ def adopt_chosen() -> None:
     _, options = _read_stored_embedder()
     if options and not settings.EMBEDDER:
         build_chosen(options).prepare()
-        _site_embedder.cache_clear()
+        _build_site_embedder.cache_clear()
 
 
 def describe_embedder_choice() -> str:
@@ -115,7 +115,7 @@ def describe_embedder_choice() -> str:
 
     Raises: as :func:`get_embedder`.
     """
-    if settings.EMBEDDER or get_embedder() is _built_in(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
+    if settings.EMBEDDER or get_embedder() is _build_built_in(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
         return ""
     if get_embedder() is get_new_embedder():
         return (
@@ -129,7 +129,7 @@ def describe_embedder_choice() -> str:
 
 
 @functools.cache
-def _built_in(name: str) -> TextEmbedder:
+def _build_built_in(name: str) -> TextEmbedder:
     built: TextEmbedder = build_backend("BUILT_IN_EMBEDDERS", name)
     return built
 
@@ -148,7 +148,7 @@ def _read_stored_embedder() -> tuple[str, dict[str, object]]:
 
 def _forget_changed(setting: str, **_: Any) -> None:
     if setting == "EMBEDDER":
-        _site_embedder.cache_clear()
+        _build_site_embedder.cache_clear()
 
 
 setting_changed.connect(_forget_changed)

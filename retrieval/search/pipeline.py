@@ -86,12 +86,12 @@ class Stopwatch:
         self.started = self._last = time.perf_counter()
         self.milliseconds: dict[str, float] = {}
 
-    def lap(self, stage: str) -> None:
+    def record_stage(self, stage: str) -> None:
         now = time.perf_counter()
         self.milliseconds[stage] = round((now - self._last) * 1000, 3)
         self._last = now
 
-    def total(self) -> None:
+    def record_total(self) -> None:
         self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
 
 
@@ -128,7 +128,7 @@ class _Question:
     def texts(self) -> list[str]:
         return [self.text, self.joined] if self.joined else [self.text]
 
-    def alone(self) -> _Question:
+    def drop_history(self) -> _Question:
         return replace(self, joined="", history=())
 
 
@@ -190,7 +190,7 @@ def search(
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
     tuned = _choose_settings(used.settings, method, reranker)
-    understood = _understand(question, filters, tuned, history, watch)
+    understood = _prepare_question(question, filters, tuned, history, watch)
     plan = apply_hybrid_switch(
         build_plan(
             tuned,
@@ -199,8 +199,8 @@ def search(
             retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
         )
     )
-    watch.lap("classify")
-    found = _retrieve(understood, filters, plan, watch, tried or {})
+    watch.record_stage("classify")
+    found = _retrieve_and_fuse(understood, filters, plan, watch, tried or {})
     candidates, rerank_trace = _rank(found, plan, watch)
     return _build_result(used.name, found, plan, candidates, rerank_trace, filters, watch)
 
@@ -210,7 +210,7 @@ def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, rera
     return tuned if reranker is None else replace(tuned, reranker=reranker)
 
 
-def _understand(
+def _prepare_question(
     asked: str, filters: SearchFilters, tuned: ProfileSettings, history: Sequence[Turn], watch: Stopwatch
 ) -> _Question:
     text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
@@ -244,7 +244,7 @@ def _understand(
     if tuned.fuzzy:
         reformulation = correct_spelling(reformulation, filters)
     text = reformulation.query
-    watch.lap("reformulate")
+    watch.record_stage("reformulate")
     section = find_section(text)
     return _Question(
         asked=asked,
@@ -259,7 +259,7 @@ def _understand(
     )
 
 
-def _retrieve(
+def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
     """Run both retrievers for the question, alone and joined with previous questions, and fuse their results.
@@ -267,17 +267,17 @@ def _retrieve(
     If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
-    watch.lap("legs")
+    watch.record_stage("legs")
     if tried:
         # Stored questions only help passages that pass the filters. Tried questions must do the same.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
-    watch.lap("scores")
+    watch.record_stage("scores")
     lists = _fuse_each(searches, plan, tried)
     strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
     if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
-        question, searches = question.alone(), [replace(searches[0], weight=1.0)]
+        question, searches = question.drop_history(), [replace(searches[0], weight=1.0)]
         lists = _fuse_each(searches, plan, tried)
     return _Found(question, asked, searches, lists, strengths, tried)
 
@@ -311,11 +311,11 @@ def _build_result(
     watch: Stopwatch,
 ) -> SearchResult:
     hits = _load_hits(candidates)
-    watch.lap("load")
+    watch.record_stage("load")
     retrievers = tuple(map(_merge_traces, zip(*found.asked, strict=True)))
     for retriever in retrievers:
         watch.milliseconds[retriever.retriever.value] = retriever.milliseconds
-    watch.total()
+    watch.record_total()
     question, rankings = found.question, found.searches[0].rankings
     trace = SearchTrace(
         question=question.asked,
@@ -432,14 +432,14 @@ def _rank_candidates(
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
             fused = boost(fused, boosts, metadata)
-    watch.lap("fuse")
+    watch.record_stage("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
         wordings = {parse(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
             fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)
-        watch.lap("rerank")
+        watch.record_stage("rerank")
     return fused, rerank_trace
 
 

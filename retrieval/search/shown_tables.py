@@ -98,7 +98,7 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
         column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
-    rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
+    rows = tuple(tuple(map(_shorten_cell, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
     columns = tuple(format_label(known.columns[column].name) for column in shown)
     sorted_by = format_label(known.columns[choice.order].name) if choice.order is not None else ""
@@ -127,7 +127,7 @@ def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
     return condition.operator == "is" and any(make_key(cell) not in condition.values for cell in cells)
 
 
-def _shorten(cell: str) -> str:
+def _shorten_cell(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 

@@ -26,7 +26,7 @@ from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_br
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.options import current_metadata, is_wanted
+from retrieval.sources.options import is_wanted, lock_metadata
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -168,7 +168,7 @@ class Comparison:
         self._store_progress(connector)
         if connector.lists_everything:
             self._remove_gone(connector)
-        self._finish(connector)
+        self._end_run(connector)
 
     def _take_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
@@ -238,7 +238,7 @@ class Comparison:
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
         if item is not None and is_same and (has_all or is_rejected):
-            self._keep(item)
+            self._keep_unchanged(item)
             return _read_links(item)
         self._has_read = True
         try:
@@ -247,7 +247,7 @@ class Comparison:
             if fetched is None:
                 if item is None:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
-                self._keep(item)
+                self._keep_unchanged(item)
                 return _read_links(item)
             self._store_fetched(found, item, fetched)
             return fetched.links
@@ -261,13 +261,13 @@ class Comparison:
             self._silent += 1
             if self._silent >= SILENT_ITEMS or error.pause is not None:
                 raise
-            self._fail(found, item, str(error))
+            self._record_failure(found, item, str(error))
         except (ItemFailed, AddressRefused) as error:
-            self._fail(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
+            self._record_failure(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
             if reason := reason_not_to_bring(self._source.collection):
                 raise SourceRefused(reason) from error
-            self._fail(found, item, str(error))
+            self._record_failure(found, item, str(error))
         # The links of an item that cannot be read are followed as before.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
@@ -275,11 +275,11 @@ class Comparison:
         """Give a stored document the readers that the source names, even if its content is unchanged."""
         readers = self._wanted_readers[found.key] = taken.find(found, item)
         if not self._is_real:
-            taken.foresee(item, readers)
-        elif item is not None and item.name in self._documents and taken.is_news(item, readers):
+            taken.count_expected_changes(item, readers)
+        elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
             try:
                 with transaction.atomic():
-                    of_source = current_metadata(self._source)
+                    of_source = lock_metadata(self._source)
                     with lock_for_change(self._source.collection_id):
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
@@ -326,7 +326,7 @@ class Comparison:
                     if fetched.metadata is not None and not is_new:
                         self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
-                        readers, of_source = self._wanted_readers[found.key], current_metadata(self._source)
+                        readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
                 # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
@@ -349,7 +349,7 @@ class Comparison:
         document.share_metadata()
 
     def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
-        merged = {**own, **(told or {}), **current_metadata(self._source)}
+        merged = {**own, **(told or {}), **lock_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
     def _choose_name(self, found: RemoteItem, fetched: Fetched) -> str:
@@ -361,7 +361,9 @@ class Comparison:
             raise ItemRejected(_t("%s… has too long a name.") % found.name[:100])
         return name
 
-    def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
+    def _record_failure(
+        self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False
+    ) -> None:
         self._tally.count(Outcome.FAILED, found.name, error)
         self._has_failed |= not is_rejected
         if not self._is_real:
@@ -379,7 +381,7 @@ class Comparison:
         item.outcome, item.error, item.is_rejected = outcome, error, is_rejected
         item.save()
 
-    def _keep(self, item: SourceItem) -> None:
+    def _keep_unchanged(self, item: SourceItem) -> None:
         if item.is_rejected:
             self._tally.count(Outcome.FAILED, item.key, item.error)
         else:
@@ -400,7 +402,7 @@ class Comparison:
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    def _finish(self, connector: Connector) -> None:
+    def _end_run(self, connector: Connector) -> None:
         with transaction.atomic():
             self._run.lock()
             if self._is_real:

@@ -38,12 +38,12 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import encoding_of_xml, find_codec
+from retrieval.text.encodings import find_codec, find_xml_encoding
 
 
 def parse_xml(data: bytes) -> etree._Element:
     """Parse XML without entities and network access. Raises: ValueError if it is not XML."""
-    encoding = encoding_of_xml(data)
+    encoding = find_xml_encoding(data)
     parser = etree.XMLParser(
         encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -277,12 +277,12 @@ class HttpConnector(Connector):
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._address = self._read_address()
-        self._client = self._open()
+        self._client = self._open_client()
 
     def _read_address(self) -> str:
         return str(self.options["url"])
 
-    def _open(self) -> Client:
+    def _open_client(self) -> Client:
         return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
 
     def __exit__(self, *error: object) -> None:

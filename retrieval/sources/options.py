@@ -143,7 +143,7 @@ def _read_other_secrets(source: Source) -> dict[str, str]:
         return {}
 
 
-def all_options(source: Source) -> dict[str, object]:
+def read_all_options(source: Source) -> dict[str, object]:
     return {**source.options, **_decrypt_secrets(source)}
 
 
@@ -185,7 +185,7 @@ def save_source(source: Source) -> None:
     """
     with transaction.atomic():
         is_new = source.pk is None
-        before = current_metadata(source)
+        before = lock_metadata(source)
         source.save()
         has_readers = not is_new and not source.takes_readers and source.items.filter(readers__isnull=False).exists()
         if is_new or (before == source.metadata and not has_readers):
@@ -198,7 +198,7 @@ def save_source(source: Source) -> None:
                 forget_readers(source)
 
 
-def current_metadata(source: Source) -> dict[str, object]:
+def lock_metadata(source: Source) -> dict[str, object]:
     """Return the stored metadata, and lock the source's row, so that no run adds documents with these metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

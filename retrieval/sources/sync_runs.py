@@ -21,7 +21,7 @@ from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
 from retrieval.sources.comparing import Comparison
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import all_options, current_metadata
+from retrieval.sources.options import lock_metadata, read_all_options
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsUp
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     With ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status is
     then FAILED, or WAITING with the time of the next attempt if a retry may help.
     """
-    run = _lease_in_turn(run_id) if takes_turns else _lease(run_id)
+    run = _lease_if_slot_free(run_id) if takes_turns else _lease(run_id)
     if run is None:
         return None
     started = time.monotonic()
@@ -70,7 +70,7 @@ def _lease(run_id: int) -> SourceRun | None:
     return acquire_lease(rows, run_id, status=SourceRun.RUNNING, error="")
 
 
-def _lease_in_turn(run_id: int) -> SourceRun | None:
+def _lease_if_slot_free(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
             # Without the lock, two workers could both count before either has leased a run.
@@ -90,7 +90,7 @@ def _attempt(run: SourceRun) -> None:
         raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
     if reason := reason_not_to_bring(source.collection):
         raise SourceRefused(reason)
-    with kind(all_options(source), source.pk) as connector:
+    with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
         Comparison(run).work(connector)
 
@@ -175,7 +175,7 @@ def delete(source: Source, *, with_documents: bool) -> int:
     removed = 0
     with transaction.atomic():
         # Runs and pushes lock the source before its collection, so the same order is used here.
-        current_metadata(source)
+        lock_metadata(source)
         stop(source)
         if with_documents:
             with lock_for_change(source.collection_id):

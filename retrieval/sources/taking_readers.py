@@ -67,11 +67,11 @@ class TakenReaders:
             self._names.update(names)
         return names
 
-    def is_news(self, item: SourceItem, readers: list[str] | str) -> bool:
+    def changes_readers(self, item: SourceItem, readers: list[str] | str) -> bool:
         """Return whether the readers would change the item's document. Nothing is stored."""
         metadata = self._known.get(item.name, {})
         before = item.readers, item.own_groups
-        self._take(item, metadata, self._source.metadata, readers)
+        self._set_readers(item, metadata, self._source.metadata, readers)
         is_same = before == (item.readers, item.own_groups)
         after = _read_admitted_names(combine_item_metadata(item, self._source.metadata))
         item.readers, item.own_groups = before
@@ -82,8 +82,8 @@ class TakenReaders:
     ) -> None:
         """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
         before = _read_admitted_names(document.metadata)
-        self._take(item, document.metadata, of_source, readers)
-        self._follow(item, document, of_source)
+        self._set_readers(item, document.metadata, of_source, readers)
+        self._update_document(item, document, of_source)
         self._count(before, _read_admitted_names(document.metadata))
 
     def begin(
@@ -103,10 +103,10 @@ class TakenReaders:
         if of_record is not None and key in of_record:
             item.own_groups = of_record[key]
         item.readers = readers
-        self._follow(item, document, of_source)
+        self._update_document(item, document, of_source)
         self._count(before, _read_admitted_names(document.metadata))
 
-    def foresee(self, item: SourceItem | None, readers: list[str] | str) -> None:
+    def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
         """Count for whom a run would open and close the document. Nothing is stored."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
@@ -115,11 +115,11 @@ class TakenReaders:
         if is_new:
             shadow.readers = readers
         else:
-            self._take(shadow, metadata, self._source.metadata, readers)
+            self._set_readers(shadow, metadata, self._source.metadata, readers)
         after = _read_admitted_names(combine_item_metadata(shadow, self._source.metadata))
         self._count(frozenset() if is_new else _read_admitted_names(metadata), after)
 
-    def _take(
+    def _set_readers(
         self,
         item: SourceItem,
         metadata: Mapping[str, object],
@@ -132,7 +132,7 @@ class TakenReaders:
             item.own_groups = metadata.get(key)
         item.readers = readers
 
-    def _follow(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
+    def _update_document(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
         combined = combine_item_metadata(item, of_source)
         metadata = {name: value for name, value in document.metadata.items() if name != key}

@@ -25,7 +25,7 @@ _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORB
 _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
-def address_in(text: str) -> str:
+def find_only_address(text: str) -> str:
     """Return ``text`` if it is one web address and nothing else; otherwise ""."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))

@@ -50,7 +50,7 @@ def answer_from_tables(
             continue
         if shown is not None and computed.operation is Operation.ROWS:
             continue
-        result = _show(reading, computed, table, language)
+        result = _build_result(reading, computed, table, language)
         if result is not None and result.is_computed:
             return result
         shown = shown or result
@@ -73,14 +73,14 @@ def find_matching_rows(
 def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
     reading = replace(reading, operation=Operation.ROWS)
     computed = compute(reading, table)
-    return _show(reading, computed, table, language) if computed is not None else None
+    return _build_result(reading, computed, table, language) if computed is not None else None
 
 
 # Matching rows show all columns if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
-def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
+def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
     """Return the computed result with the offsets of its cells; None if the table was deleted in the meantime."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
@@ -139,7 +139,7 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
     spoken = [
         condition.column
         for condition in reading.conditions
-        if condition.operator == "is" and not condition.is_negated and known.tells_apart(condition.column)
+        if condition.operator == "is" and not condition.is_negated and known.has_unique_cells(condition.column)
     ]
     if computed.operation is Operation.LOOK_UP and spoken:
         subject = spoken[0]

@@ -12,7 +12,7 @@ from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
 from retrieval.tables.linking import Kind, link
 from retrieval.tables.matching_rows import read_rows
-from retrieval.tables.names import YEAR, singular, tokenize
+from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
@@ -109,7 +109,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.words_of_column(column)  # "2000" also picks the column incidents_00_14
+            words = table.list_column_words(column)  # "2000" also picks the column incidents_00_14
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)
@@ -162,7 +162,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
     """Return each row's score by ordinal: the idf weights of the question's words, plus 1 / its rank in the search."""
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
-        for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
+        for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
             found = table.rows_of_words.get(word, ())
             for ordinal in found:
                 scores[ordinal] += log(1 + len(table.named_rows) / len(found))

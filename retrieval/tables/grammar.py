@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
+from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import fold, singular, tokenize
+from retrieval.tables.names import fold, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
@@ -61,7 +61,7 @@ class Condition:
             is_low = self.operator in ("<", "<=") or (self.operator == "=" and 0.0 in self.values)
             return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
-            years = years_of(value)
+            years = find_years(value)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
         if self.operator not in ("is", "contains"):
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
@@ -69,7 +69,7 @@ class Condition:
             return None
         if self.operator == "contains":
             return any(str(words) in fold(value) for words in self.values)
-        return value in self.values or not keys_of_cell(value).isdisjoint(map(str, self.values))
+        return value in self.values or not make_cell_keys(value).isdisjoint(map(str, self.values))
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
@@ -106,7 +106,7 @@ class TableReading:
     shown: tuple[int, ...] = ()
 
 
-def numbers_of(span: QuestionSpan) -> tuple[float, ...]:
+def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
@@ -232,7 +232,7 @@ class _Reader:
         if self.table.columns[column].kind != "number" or span.unit not in ("", unit):
             return False
         self.used.update([*range(first, last + 1), place])
-        self.conditions.append(Condition(column, sign, numbers_of(span), self._text(at)))
+        self.conditions.append(Condition(column, sign, get_bounds(span), self._text(at)))
         return True
 
     def _read_year(self, at: int) -> bool:
@@ -241,7 +241,7 @@ class _Reader:
         if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
         elif not beside:
-            columns = frozenset(at for at in columns if set(self.table.words_of_column(at)) <= WHEN_COLUMNS)
+            columns = frozenset(at for at in columns if set(self.table.list_column_words(at)) <= WHEN_COLUMNS)
         if len(columns) != 1:
             return False
         (column,) = columns
@@ -253,7 +253,7 @@ class _Reader:
         if word in COMPARATORS:
             self.used.add(at - 1)
             sign = COMPARATORS[word]
-        self.conditions.append(Condition(column, f"year{sign}", numbers_of(self.spans[at]), self._text(at)))
+        self.conditions.append(Condition(column, f"year{sign}", get_bounds(self.spans[at]), self._text(at)))
         return True
 
     def _read_flag(self, at: int) -> None:
@@ -282,7 +282,7 @@ class _Reader:
             return self._only(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
         for called in next((wanted[word] for word in asks if word in wanted), ()):
-            names = [self.table.words_of_column(at)[-1:] for at in range(len(self.table.columns))]
+            names = [self.table.list_column_words(at)[-1:] for at in range(len(self.table.columns))]
             found = [at for at, last in enumerate(names) if not called.isdisjoint(last)]
             if found:
                 return found[0] if len(found) == 1 else None
@@ -314,7 +314,7 @@ class _Reader:
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
-        return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
+        return make_singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
 
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False

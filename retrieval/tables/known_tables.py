@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, make_key, singular, split_name, squeeze, tokenize
+from retrieval.tables.names import YEAR, make_key, make_singular, split_name, squeeze, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
 _LONGEST_SUMMARY = 30
-_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
+_MEASURES = frozenset(map(make_singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def is_empty(value: CellValue) -> bool:
 
 
 @functools.lru_cache(maxsize=20_000)
-def keys_of_cell(text: str) -> frozenset[str]:
+def make_cell_keys(text: str) -> frozenset[str]:
     """Return keys of the names by which a question may refer to the cell.
 
     The names are the cell's text, the text without notes in brackets, and the items if the text is a list.
@@ -65,7 +65,7 @@ def _format_plain(value: CellValue) -> str:
     return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
 
 
-def years_of(value: CellValue) -> frozenset[int]:
+def find_years(value: CellValue) -> frozenset[int]:
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
     if not isinstance(value, str):
@@ -97,7 +97,7 @@ class KnownTable:
 
     @cached_property
     def caption_words(self) -> frozenset[str]:
-        return frozenset(singular(token.norm) for token in tokenize(self.caption))
+        return frozenset(make_singular(token.norm) for token in tokenize(self.caption))
 
     @cached_property
     def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
@@ -105,7 +105,7 @@ class KnownTable:
         for row in self.named_rows:
             for at, value in enumerate(row.values):
                 if self.columns[at].kind == "text" and isinstance(value, str) and not is_empty(value):
-                    for key in keys_of_cell(value):
+                    for key in make_cell_keys(value):
                         found.setdefault(key, set()).add(at)
         return {key: frozenset(columns) for key, columns in found.items()}
 
@@ -115,9 +115,9 @@ class KnownTable:
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
-            if not self.words_of_column(at):
+            if not self.list_column_words(at):
                 continue
-            words = self.words_of_column(at)
+            words = self.list_column_words(at)
             whole.setdefault(tuple(sorted(words)), set()).add(at)
             while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
                 words = words[1:]  # for example "No. of wins" and "Σ points"
@@ -139,14 +139,14 @@ class KnownTable:
         """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
-        return first if first is not None and self.tells_apart(first) else None
+        return first if first is not None and self.has_unique_cells(first) else None
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
+        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's make_singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
-            for word in {singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
+            for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
                 found.setdefault(word, []).append(row.ordinal)
         return found
 
@@ -160,7 +160,7 @@ class KnownTable:
         texts = (at for at in range(first + 1, len(self.columns)) if self.columns[at].kind == "text")
         return [first, *islice(texts, 1)]
 
-    def tells_apart(self, at: int) -> bool:
+    def has_unique_cells(self, at: int) -> bool:
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
             if row.is_of_data:
@@ -174,11 +174,11 @@ class KnownTable:
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
             if row.is_of_data:
-                columns = {at for at in columns if len(years_of(row.values[at])) == 1}
+                columns = {at for at in columns if len(find_years(row.values[at])) == 1}
         return frozenset(columns)
 
     def is_ordinal(self, at: int) -> bool:
-        words = self.words_of_column(at)
+        words = self.list_column_words(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
@@ -192,8 +192,8 @@ class KnownTable:
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 
-    def words_of_column(self, at: int) -> list[str]:
-        """Return the words of the column's name in singular, without stop words and unit; empty if it has no name."""
+    def list_column_words(self, at: int) -> list[str]:
+        """Return the words of the column's name in make_singular, without stop words and unit; empty if it has no name."""
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
@@ -207,6 +207,6 @@ _SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "n
 
 
 def name_word(word: str) -> str:
-    """Return a form of the word that is equal for synonyms, singular and plural, to compare names with questions."""
-    found = singular(word)
+    """Return a form of the word that is equal for synonyms, make_singular and plural, to compare names with questions."""
+    found = make_singular(word)
     return _SAME_WORDS.get(found, found)

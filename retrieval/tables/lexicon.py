@@ -8,7 +8,7 @@ from enum import Enum, auto
 from itertools import zip_longest
 from typing import Any
 
-from retrieval.tables.names import singular
+from retrieval.tables.names import make_singular
 from retrieval.text.word_lists import join_lists, read_sections
 
 
@@ -54,8 +54,8 @@ class Word(Enum):
 _TABLES = read_sections("tables")
 
 
-def _nouns(words: str) -> frozenset[str]:
-    return frozenset(singular(word) for word in words.split())
+def _normalise_nouns(words: str) -> frozenset[str]:
+    return frozenset(make_singular(word) for word in words.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
             phrases |= dict.fromkeys(words.get(word.name.lower(), "").split(), word)
             if "compared" in words:
                 phrases[f"{word.name.lower()} {words['compared']}"] = word
-    return Concept(_nouns(columns), phrases)
+    return Concept(_normalise_nouns(columns), phrases)
 
 
 def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
@@ -97,13 +97,13 @@ VERBS = frozenset(join_lists(_TABLES, "verbs").split())
 # "Who", "when" and "where" ask for a column with one of these names. For "who", the first set that names one column is
 # used.
 WHO_COLUMNS = tuple(
-    _nouns(" ".join(names))
+    _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
 )
-WHEN_COLUMNS = _nouns(join_lists(_TABLES, "when_columns"))
-WHERE_COLUMNS = _nouns(join_lists(_TABLES, "where_columns"))
+WHEN_COLUMNS = _normalise_nouns(join_lists(_TABLES, "when_columns"))
+WHERE_COLUMNS = _normalise_nouns(join_lists(_TABLES, "where_columns"))
 # Columns with these names contain ranks or identifying numbers, which are not summed.
-ORDINALS = _nouns(join_lists(_TABLES, "ordinals"))
+ORDINALS = _normalise_nouns(join_lists(_TABLES, "ordinals"))
 # A row with one of these cells is a row of totals.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
 YES_OR_NO = frozenset(join_lists(_TABLES, "yes_or_no").split())
@@ -135,7 +135,7 @@ JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
-def phrases_for(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
+def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
     """Return the phrases of the language that most of ``words`` belong to; English if undecided.
 
     Words that several languages have are not counted.

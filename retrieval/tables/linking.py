@@ -10,8 +10,8 @@ from enum import Enum, auto
 from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, phrases_for
-from retrieval.tables.names import YEAR, QuestionToken, make_key, singular, tokenize
+from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
+from retrieval.tables.names import YEAR, QuestionToken, make_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
@@ -74,7 +74,7 @@ class _Linked:
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
-    return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link()
+    return _Linker(question, tokens, table, choose_phrases(token.norm for token in tokens)).link()
 
 
 def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
@@ -108,19 +108,19 @@ class _Linker:
         for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
             for first in range(len(self.tokens) - length + 1):
                 end = first + length
-                if any(taken[first:end]) or self._cuts_a_name(first, end):
+                if any(taken[first:end]) or self._is_part_of_name(first, end):
                     continue
-                meanings = list(self._meanings(first, end))
+                meanings = list(self._find_meanings(first, end))
                 is_clear = is_clear and len(meanings) <= 1
                 if meanings:
                     found[first] = meanings[-1]
                     taken[first:end] = [True] * length
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
-        rest = {at: self._span(Kind.OTHER, at, at + 1) for at in left}
+        rest = {at: self._make_span(Kind.OTHER, at, at + 1) for at in left}
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
-    def _cuts_a_name(self, first: int, end: int) -> bool:
+    def _is_part_of_name(self, first: int, end: int) -> bool:
         """Return whether the tokens are only a part of an identifier such as ``PING_BODY_LIMIT``."""
         return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
 
@@ -131,30 +131,30 @@ class _Linker:
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
-    def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
+    def _find_meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
         # In "Name the teams", "name" is a verb and not a column.
-        columns = frozenset() if norms == ("name",) and first == 0 else self._columns_named(norms)
+        columns = frozenset() if norms == ("name",) and first == 0 else self._find_named_columns(norms)
         if columns:
-            yield self._span(Kind.COLUMN, first, end, columns=columns)
-        if held := self._held(span):
-            yield self._span(Kind.VALUE, first, end, columns=held, key=self._key(span))
+            yield self._make_span(Kind.COLUMN, first, end, columns=columns)
+        if held := self._find_value_columns_of(span):
+            yield self._make_span(Kind.VALUE, first, end, columns=held, key=self._make_span_key(span))
         if columns or held:
             return
         if (word := self.phrases.get(norms)) is not None:
-            yield self._span(Kind.WORD, first, end, word=word)
+            yield self._make_span(Kind.WORD, first, end, word=word)
         elif self._is_caption(norms):
-            yield self._span(Kind.WORD, first, end, word=Word.ROWS)
-        elif len(span) <= _LONGEST_NUMBER and (number := self._number(first, end)) is not None:
+            yield self._make_span(Kind.WORD, first, end, word=Word.ROWS)
+        elif len(span) <= _LONGEST_NUMBER and (number := self._read_number_span(first, end)) is not None:
             yield number
-        elif len(span) <= _LONGEST_CONCEPT and (concept := self._concept(first, end)) is not None:
+        elif len(span) <= _LONGEST_CONCEPT and (concept := self._read_concept_span(first, end)) is not None:
             yield concept
 
-    def _span(self, kind: Kind, first: int, end: int, **means: Any) -> QuestionSpan:
+    def _make_span(self, kind: Kind, first: int, end: int, **means: Any) -> QuestionSpan:
         return QuestionSpan(kind, self.tokens[first].start, self.tokens[end - 1].end, **means)
 
-    def _columns_named(self, norms: Sequence[str]) -> frozenset[int]:
+    def _find_named_columns(self, norms: Sequence[str]) -> frozenset[int]:
         if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
             return frozenset()
         if norms[0] in JOINING or norms[-1] in JOINING:
@@ -163,27 +163,27 @@ class _Linker:
         return self.table.names_of_columns.get(tuple(words), frozenset())
 
     def _is_caption(self, norms: Sequence[str]) -> bool:
-        words = [singular(norm) for norm in norms]
+        words = [make_singular(norm) for norm in norms]
         return not all(word.isdigit() for word in words) and self.table.caption_words.issuperset(words)
 
-    def _key(self, span: Sequence[QuestionToken]) -> str:
+    def _make_span_key(self, span: Sequence[QuestionToken]) -> str:
         return make_key(self.question[span[0].start : span[-1].end])
 
-    def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
+    def _find_value_columns_of(self, span: Sequence[QuestionToken]) -> frozenset[int]:
         if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
             return frozenset()
-        key = self._key(span)
+        key = self._make_span_key(span)
         if len(span) == 1 and len(key) < 2:
             return frozenset()
         held = self.table.columns_of_cells.get(key, frozenset())
         return held - self.table.year_columns if YEAR.fullmatch(key) else held
 
-    def _number(self, first: int, end: int) -> QuestionSpan | None:
+    def _read_number_span(self, first: int, end: int) -> QuestionSpan | None:
         span = self.tokens[first:end]
         text = self.question[span[0].start : span[-1].end]
         if len(span) == 3 and (day := read_date(text)) is not None:
             days = frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
-            return self._span(Kind.VALUE, first, end, columns=days, key=day)
+            return self._make_span(Kind.VALUE, first, end, columns=days, key=day)
         norms = [_SYMBOLS.get(token.norm, token.norm) for token in span]
         unit = ""
         if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -203,9 +203,9 @@ class _Linker:
         if value is None:
             return None
         kind = Kind.YEAR if len(span) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER
-        return self._span(kind, first, end, number=value * scale, unit=unit)
+        return self._make_span(kind, first, end, number=value * scale, unit=unit)
 
-    def _concept(self, first: int, end: int) -> QuestionSpan | None:
+    def _read_concept_span(self, first: int, end: int) -> QuestionSpan | None:
         said = " ".join(token.norm for token in self.tokens[first:end])
         for concept in CONCEPTS:
             if said not in concept.phrases:
@@ -213,7 +213,11 @@ class _Linker:
             columns = frozenset(
                 at
                 for at in range(len(self.table.columns))
-                if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
+                if (words := self.table.list_column_words(at)) and words[-1] in concept.columns
             )
-            return self._span(Kind.COLUMN, first, end, columns=columns, word=concept.phrases[said]) if columns else None
+            return (
+                self._make_span(Kind.COLUMN, first, end, columns=columns, word=concept.phrases[said])
+                if columns
+                else None
+            )
         return None

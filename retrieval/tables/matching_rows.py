@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, numbers_of
+from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
@@ -93,7 +93,7 @@ def _find_columns_before(
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
-    return begins or word in table.words_of_column(column)
+    return begins or word in table.list_column_words(column)
 
 
 def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
@@ -125,7 +125,7 @@ def _read_bounds(
         beside = _find_columns_behind(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
-            yield Condition(choose(columns), sign, numbers_of(span), question[span.start : span.end])
+            yield Condition(choose(columns), sign, get_bounds(span), question[span.start : span.end])
         elif span.word is Word.NOT and columns:
             yield Condition(choose(columns), "=", (0.0,), "0")
 
@@ -138,7 +138,7 @@ def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable)
         if span.kind is Kind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
             sign = "between" if span.word is Word.BETWEEN else sign
-            yield Condition(column, f"year{sign}", numbers_of(span), question[span.start : span.end])
+            yield Condition(column, f"year{sign}", get_bounds(span), question[span.start : span.end])
 
 
 def _find_order(

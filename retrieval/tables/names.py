@@ -39,8 +39,8 @@ def squeeze(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=20_000)
-def singular(word: str) -> str:
-    """Return a form that is equal for singular and plural of a folded English or Dutch noun. It may be no real word."""
+def make_singular(word: str) -> str:
+    """Return a form that is equal for make_singular and plural of a folded English or Dutch noun. It may be no real word."""
     if not word.isalpha() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -64,9 +64,9 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def make_key(text: str) -> str:
-    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and singular and plural."""
+    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and make_singular and plural."""
     norms = [token.norm for token in tokenize(text)]
-    return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
+    return "".join([*norms[:-1], make_singular(norms[-1])]) if norms else ""
 
 
 def tokenize(question: str) -> list[QuestionToken]:
@@ -80,7 +80,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
     words = [token.norm for token in tokenize(caption)]
-    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in split_name(name))])))
+    return list(dict.fromkeys(map(make_singular, [*words, *(word for name in columns for word in split_name(name))])))
 
 
 def show_name(name: str) -> str:

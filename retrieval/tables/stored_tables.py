@@ -18,8 +18,8 @@ from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.tables.known_tables import KnownRow, KnownTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
-from retrieval.tables.names import QuestionToken, list_terms, singular, tokenize
-from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
+from retrieval.tables.names import QuestionToken, list_terms, make_singular, tokenize
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, strip_cell
 from retrieval.types import Passage, SearchFilters
 
 
@@ -152,7 +152,7 @@ def _find_wanted_words(question: str) -> set[str]:
     for concept in CONCEPTS:
         if wanted & concept.phrases.keys():
             wanted |= concept.columns
-    return set(map(singular, wanted))
+    return set(map(make_singular, wanted))
 
 
 def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
@@ -161,7 +161,7 @@ def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
         for first in range(len(tokens))
         for last in range(first + 1, min(first + _LONGEST_SPAN, len(tokens)) + 1)
         if last > first + 1 or (tokens[first].norm not in GRAMMAR_WORDS and len(tokens[first].norm) > 1)
-        for end in (tokens[last - 1].norm, singular(tokens[last - 1].norm))
+        for end in (tokens[last - 1].norm, make_singular(tokens[last - 1].norm))
     }
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
@@ -225,5 +225,5 @@ def _read_rows(
             values[at] = value
             if value is None and start < end and columns[at].kind != "text":
                 text = text or DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
-                values[at] = plain_cell(text[start:end])
+                values[at] = strip_cell(text[start:end])
         yield KnownRow(ordinal, tuple(values))

@@ -16,8 +16,8 @@ from retrieval.text.extracted import (
     TableGrid,
     TableGridRow,
     find_line_starts,
-    plain_title,
-    sections_above,
+    find_sections_above,
+    strip_title,
 )
 
 _NUMBER = re.compile(
@@ -147,7 +147,7 @@ class Column:
     unit: str
 
 
-def uses_decimal_commas(cells: Iterable[str]) -> bool:
+def has_decimal_commas(cells: Iterable[str]) -> bool:
     """Return whether the numbers of a table are written as in Dutch, with decimal commas."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
     # "12,13" may be two numbers, so decimal commas are only assumed if no cell certainly has a decimal point.
@@ -155,7 +155,9 @@ def uses_decimal_commas(cells: Iterable[str]) -> bool:
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
-def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> tuple[Column, Sequence[CellValue]]:
+def infer_column(
+    name: str, cells: Sequence[str], *, decimal_commas: bool = False
+) -> tuple[Column, Sequence[CellValue]]:
     """Return a column with its kind, and the values of its cells. A cell of another kind has the value None."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
@@ -233,7 +235,7 @@ def read_tables(extracted: ExtractedText) -> list[ReadTable]:
     """Return the tables with typed values: those that the extractor found, or else the pipe tables in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
-        _type_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
+        _infer_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
         for grid in grids
         if grid.rows and 2 <= len(grid.header) <= _MOST_COLUMNS
     ]
@@ -241,7 +243,7 @@ def read_tables(extracted: ExtractedText) -> list[ReadTable]:
 
 def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
     """Return the document's title and the headings above ``offset``, outermost first, as one text."""
-    headings = tuple(section.title for section in sections_above(sections, offset))
+    headings = tuple(section.title for section in find_sections_above(sections, offset))
     return CAPTION_SEPARATOR.join([title, *drop_repeated_title(title, headings)])
 
 
@@ -272,7 +274,7 @@ def _build_grid(
     text: str, starts: Sequence[int], lines: Sequence[str], at: int, end: int, header: TableGridRow
 ) -> TableGrid:
     names = tuple(
-        plain_cell(text[start:stop]) or f"column {number}" for number, (start, stop) in enumerate(header.cells, start=1)
+        strip_cell(text[start:stop]) or f"column {number}" for number, (start, stop) in enumerate(header.cells, start=1)
     )
     rows = []
     for line in range(at + 2, end):
@@ -309,22 +311,22 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
 def show_cell(text: str) -> str:
     """Return a cell's text without Markdown. A single asterisk or underscore is kept, as in ``name:"IMG_*"``."""
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
-    return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
+    return strip_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 
 
-def plain_cell(text: str) -> str:
+def strip_cell(text: str) -> str:
     if _MARKUP_SIGNS.isdisjoint(text):
         return " ".join(text.split())
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
 
 
-def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
-    texts = [[plain_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
-    commas = not grid.has_decimal_points and uses_decimal_commas(cell for row in texts for cell in row)
+def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
+    texts = [[strip_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
+    commas = not grid.has_decimal_points and has_decimal_commas(cell for row in texts for cell in row)
     typed = [
-        type_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
+        infer_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
     ]
-    columns = tuple(replace(column, name=plain_title(column.name) or column.name) for column, _ in typed)
+    columns = tuple(replace(column, name=strip_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
     # Without a text column, the first column is used to find rows.
     label_columns = text_columns or [0]

@@ -61,7 +61,7 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     )
 
 
-def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
+def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
     """Return for each range the stored blocks that overlap it. Offsets are relative to the range's start.
 
     ``blocks`` and ``ranges`` are sorted.

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from math import ceil
 
-from retrieval.text.extracted import ExtractedText, Section, Span, sections_above
+from retrieval.text.extracted import ExtractedText, Section, Span, find_sections_above
 from retrieval.text.sentences import Break, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
@@ -25,7 +25,7 @@ def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tupl
 
     Sections are (start, level, title).
     """
-    return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
+    return tuple(section.title for section in find_sections_above((Section(*row) for row in sections), offset))
 
 
 def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,18 +24,18 @@ def find_codec(label: str) -> str:
     return "gb18030" if name == "gbk" else name or _CODE_PAGES.get(label.strip().lower(), "")
 
 
-def label_in_xml(data: bytes) -> str:
+def find_xml_label(data: bytes) -> str:
     found = _IN_XML.search(data[:400])
     return found[1].decode("ascii", "replace") if found else ""
 
 
-def encoding_of_xml(data: bytes) -> str | None:
+def find_xml_encoding(data: bytes) -> str | None:
     """Return "utf-8" if the XML declares an unknown encoding; None if a parser can use the declaration."""
-    label = label_in_xml(data)
+    label = find_xml_label(data)
     return "utf-8" if label and not find_codec(label) else None
 
 
-def with_known_encodings(header: str) -> str:
+def replace_unknown_encodings(header: str) -> str:
     """Return a mail header in which each declared encoding is a Python codec, or ``unknown-8bit``.
 
     Bytes without a declared encoding are UTF-8, or else Windows-1252.

@@ -34,7 +34,7 @@ def find_line_starts(text: str) -> list[int]:
     return starts
 
 
-def plain_title(source: str) -> str:
+def strip_title(source: str) -> str:
     """Return a heading without markup, on one line of at most ``MAX_TITLE_CHARS`` characters."""
     title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
@@ -69,7 +69,7 @@ _PLACEHOLDER = re.compile(
 
 def read_declared_title(words: str) -> str:
     """Return the title in a file's metadata; empty if a program and not the author wrote it."""
-    title = plain_title(words)
+    title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
 
@@ -100,7 +100,7 @@ class Section:
 S = TypeVar("S", bound=Section)
 
 
-def sections_above(sections: Iterable[S], offset: int) -> list[S]:
+def find_sections_above(sections: Iterable[S], offset: int) -> list[S]:
     """Return the sections that contain ``offset``, outermost first. ``sections`` are sorted by start."""
     path: list[S] = []
     for section in sections:

@@ -94,7 +94,7 @@ def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
             yield whole, match[0]
 
 
-def lexeme_dimension(lexeme: str) -> int:
+def compute_lexeme_dimension(lexeme: str) -> int:
     """Return the lexeme's dimension, 1 to DIMENSIONS, equal to that of the SQL function."""
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
@@ -129,11 +129,11 @@ def spell_out(text: str) -> str:
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
-        text = _PAIRED.sub(lambda run: f" {' '.join(pairs_of_characters(run.group()))} ", text)
+        text = _PAIRED.sub(lambda run: f" {' '.join(split_into_pairs(run.group()))} ", text)
     return _VERSION.sub("", text)
 
 
-def pairs_of_characters(run: str) -> list[str]:
+def split_into_pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 

@@ -30,19 +30,21 @@ def list_facts(document: Document) -> list[Fact]:
     # A draft's working copy uses the filters of its collection.
     within = Q(collection=document.collection_id) | Q(collection__drafts__working_copy=document.collection_id)
     marked = MarkedFilter.objects.filter(within).exclude(field__in=BUILT_IN_FILTERS).order_by("position", "pk")
-    facts = (Fact(each.name, _write(document.metadata.get(each.field), each.kind)) for each in marked)
+    facts = (Fact(each.name, _format_fact(document.metadata.get(each.field), each.kind)) for each in marked)
     return [fact for fact in facts if fact.text]
 
 
-def _write(value: object, kind: str) -> str:
+def _format_fact(value: object, kind: str) -> str:
     values: Iterable[object] = value if isinstance(value, list) else [value]
     texts = (
-        _write_one(each, kind) for each in values if isinstance(each, str | int | float) and not isinstance(each, bool)
+        _format_value(each, kind)
+        for each in values
+        if isinstance(each, str | int | float) and not isinstance(each, bool)
     )
     return ", ".join(filter(None, texts))[:_LONGEST]
 
 
-def _write_one(value: str | float, kind: str) -> str:
+def _format_value(value: str | float, kind: str) -> str:
     if kind == MarkedFilter.Kind.DATES:
         try:
             return date_format(date.fromisoformat(str(value)[:10]), "DATE_FORMAT")

@@ -198,7 +198,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
             opened = numbers
 
     for token, start, end in _find_children(inline.content, inline.children or []):
-        runs = [] if token.nesting else list(_cut(origins[start : end + 1], marks))
+        runs = [] if token.nesting else list(_cut_into_pieces(origins[start : end + 1], marks))
         if token.type == "text" and len(runs) > 1:
             done = 0
             for length, numbers in runs:
@@ -215,7 +215,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
     yield from switch(())
 
 
-def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
+def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
     covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
@@ -223,7 +223,7 @@ def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
     html, done = [], 0
-    for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
+    for length, numbers in _cut_into_pieces(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")
         done += length

@@ -44,7 +44,7 @@ class SafeRenderer(RendererHTML):
         return super().code_block(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
 
 
-def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
+def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
     """Return a CommonMark parser with tables and strikethrough, without HTML and images.
 
     It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
@@ -203,6 +203,6 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
     return groups if groups[0] else []
 
 
-_MARKDOWN = safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
+_MARKDOWN = build_safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
 # All links pass here, because `_resolve_links` checks them after parsing.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -21,7 +21,7 @@ from retrieval.documents.extraction.markdown import parse_front_matter
 from retrieval.documents.formats import View, get_view
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow
-from retrieval.text.extracted import sections_above
+from retrieval.text.extracted import find_sections_above
 from retrieval.text.sentences import strip_range
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.passage_borders import PassageBorders
@@ -118,8 +118,8 @@ def page_context(
         "look": "is-tabular" if view in (View.RECORDS, View.TABLES) else "",
     }
     if passage:
-        context["above"] = sections_above(sections, passage[0])
-        context["page"] = plain_text.page_number(served.pages, passage[0])
+        context["above"] = find_sections_above(sections, passage[0])
+        context["page"] = plain_text.find_page_number(served.pages, passage[0])
         context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None
     if view is View.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
@@ -166,7 +166,7 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
         if len(shown) <= _OUTLINE_ENTRIES:
             break
     shown = shown[:_OUTLINE_ENTRIES]
-    above = sections_above(shown, marked[0]) if marked else []
+    above = find_sections_above(shown, marked[0]) if marked else []
     current = above[-1].start if above else None
     top = min((section.level for section in shown), default=1)
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
@@ -306,7 +306,7 @@ def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
 ) -> PrintedContext:
     pages = {number: (start, end) for number, start, end in served.pages}
-    number = plain_text.page_number(served.pages, passage[0]) if passage else None
+    number = plain_text.find_page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
     number = (asked if asked in pages else number) or next(iter(pages))
     printed: PrintedContext = {
@@ -323,7 +323,7 @@ def _build_printed_context(
     words = served.text[first : max(first, last)]
     try:
         before = served.text[start:first]
-        layout = _measure(document, served, number, words, before)
+        layout = _measure_printed_page(document, served, number, words, before)
     except pdf_pages.PageBusy:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
@@ -344,12 +344,14 @@ def _build_printed_context(
     }
 
 
-def _measure(document: Document, served: DocumentText, number: int, words: str, before: str) -> pdf_pages.PageLayout:
+def _measure_printed_page(
+    document: Document, served: DocumentText, number: int, words: str, before: str
+) -> pdf_pages.PageLayout:
     """Return the page's size and the boxes of ``words``. For a page that OCR read, the boxes come from OCR.
 
     Raises: PageNotDrawn, PageBusy.
     """
-    source = file_of(document)
+    source = find_document_file(document)
     if number not in {page for page, _confidence in served.recognised}:
         return pdf_pages.measure_page(source, number, words, before, served.content_hash)
     layout = pdf_pages.measure_page(source, number, content_hash=served.content_hash)
@@ -380,7 +382,7 @@ def _build_page_address(pages: Iterable[int], number: int, passage: tuple[int, i
     return f"{_build_query(passage, page=number)}#page-{number}" if number in pages else ""
 
 
-def file_of(document: Document) -> pdf_pages.Source:
+def find_document_file(document: Document) -> pdf_pages.Source:
     """Return the document's file. Raises: PageNotDrawn if it is missing."""
     try:
         try:

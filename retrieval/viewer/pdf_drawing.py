@@ -32,13 +32,13 @@ class CannotDraw(Exception):
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
     if not _is_pdf(file):
         image = _open_picture(file, number)
-        width, height, _scale = _scaled(*image.size)
-        return None, _save(image.convert("RGB").resize((width, height)))
-    with _page(file, number) as page:
-        _width, _height, scale = _picture_size(page)
+        width, height, _scale = _compute_scaled_size(*image.size)
+        return None, _encode_picture(image.convert("RGB").resize((width, height)))
+    with _open_page(file, number) as page:
+        _width, _height, scale = _compute_picture_size(page)
         bitmap = page.render(scale=scale)
         image = bitmap.to_pil().convert("RGB")
-    return None, _save(image)
+    return None, _encode_picture(image)
 
 
 def _is_pdf(file: BinaryIO) -> bool:
@@ -56,7 +56,7 @@ def _open_picture(file: BinaryIO, number: int) -> Image.Image:
         raise CannotDraw(f"Page {number} of the picture cannot be read: {error}") from error
 
 
-def _save(image: Image.Image) -> bytes:
+def _encode_picture(image: Image.Image) -> bytes:
     out = io.BytesIO()
     image.save(out, "WEBP", quality=80, method=2)
     return out.getvalue()
@@ -69,10 +69,10 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
-        width, height, _scale = _scaled(*_open_picture(file, number).size)
+        width, height, _scale = _compute_scaled_size(*_open_picture(file, number).size)
         return {"width": width, "height": height, "boxes": boxes}, b""
-    with _page(file, number) as page:
-        width, height, _scale = _picture_size(page)
+    with _open_page(file, number) as page:
+        width, height, _scale = _compute_picture_size(page)
         if words.strip():
             added = Added(page.pdf)
             added.hide_layers(page)
@@ -84,7 +84,7 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
 
 
 @contextmanager
-def _page(file: BinaryIO, number: int) -> Iterator[Any]:
+def _open_page(file: BinaryIO, number: int) -> Iterator[Any]:
     try:
         document = pypdfium2.PdfDocument(file)
         if not 1 <= number <= len(document):
@@ -98,11 +98,11 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
         raise CannotDraw(f"Page {number} cannot be read: {error}") from error
 
 
-def _picture_size(page: Any) -> tuple[int, int, float]:
-    return _scaled(*(max(float(side), 1.0) for side in page.get_size()))
+def _compute_picture_size(page: Any) -> tuple[int, int, float]:
+    return _compute_scaled_size(*(max(float(side), 1.0) for side in page.get_size()))
 
 
-def _scaled(width: float, height: float) -> tuple[int, int, float]:
+def _compute_scaled_size(width: float, height: float) -> tuple[int, int, float]:
     scale = min(WIDTH_PIXELS / width, (MOST_PIXELS / (width * height)) ** 0.5)
     return max(1, round(width * scale)), max(1, round(height * scale)), scale
 

@@ -169,5 +169,5 @@ def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
     return "".join(joined[:-1])
 
 
-def page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:
+def find_page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:
     return next((number for number, start, end in pages if start <= position < end), None)

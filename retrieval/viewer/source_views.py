@@ -27,7 +27,7 @@ from django.views.decorators.http import require_safe
 
 from core.database import release_connections
 from core.users import may_debug
-from retrieval.documents.deletion import page_pictures
+from retrieval.documents.deletion import get_page_picture_folder
 from retrieval.documents.file_icons import choose_icon
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
@@ -45,9 +45,9 @@ from retrieval.rights.search_filters import list_passing
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.facts import list_facts
-from retrieval.viewer.page import cut_around_passage, file_of, page_context
+from retrieval.viewer.page import cut_around_passage, find_document_file, page_context
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
-from retrieval.viewer.table_page import table_context
+from retrieval.viewer.table_page import build_table_context
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
     context = {
         "document": found,
         "came_from": _find_referring_conversation(request),
-        **table_context(asked, request.GET),
+        **build_table_context(asked, request.GET),
     }
     return render(request, "retrieval/table.html", context)
 
@@ -211,12 +211,12 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     if get_view(found.media_type) is not View.PRINTED:
         raise Http404
     try:
-        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
+        data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
         if data is None:
-            source = file_of(found)
+            source = find_document_file(found)
             # While this request waits, other requests can use its database connection.
             release_connections()
-            data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
+            data = pdf_pages.draw_picture(source, number, get_page_picture_folder(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
         # A browser may show the picture for an hour after the user lost the right to read the document.
         response["Cache-Control"] = "private, max-age=3600"

@@ -30,7 +30,7 @@ class ColumnHead:
     is_number: bool
 
 
-def table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
+def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
     """Return the context of a table's page.
 
     ``query`` may contain a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for

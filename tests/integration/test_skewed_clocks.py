@@ -144,4 +144,4 @@ def test_turns_of_slow_documents_and_of_sources_are_counted(skew, collection, cl
     held = acquire_lease(Document.unfinished(), second.pk, status=Document.RUNNING)
     assert held is not None
     assert not reading_turns._take(held)
-    assert source_runs._lease_in_turn(other.pk) is None
+    assert source_runs._lease_if_slot_free(other.pk) is None

@@ -48,7 +48,7 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         forget_files(previous_files)
 
 
-def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
+def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
     given = {"others": list(counterparts), "own": list(counterparts.values()), **parameters}
     with connection.cursor() as cursor:
         cursor.execute(statement, given)
@@ -61,7 +61,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
     renewed = [f"{name} = excluded.{name}" for name in _COPIED]
-    rows = _execute(
+    rows = _execute_for_pairs(
         f"""
         WITH copied AS (
             INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
@@ -80,7 +80,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         ids=list(ids),
     )
     counterparts = dict(rows)
-    _execute(
+    _execute_for_pairs(
         f"""
         UPDATE retrieval_document AS document
         SET parent_id = (
@@ -99,7 +99,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
 def _copy_texts(counterparts: Mapping[int, int]) -> None:
     DocumentText.objects.filter(pk__in=counterparts.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
-    _execute(
+    _execute_for_pairs(
         f"""
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
@@ -116,7 +116,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     because the fingerprints are stored with the texts.
     """
     statistics = lock_statistics(collection.pk)
-    rows = _execute(
+    rows = _execute_for_pairs(
         f"""
         WITH numbered AS (
             SELECT id, document_id, chunk.content_hash, canonical_questions, questions_edited, recipe,
@@ -138,7 +138,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     kept: dict[int, int] = dict(rows)
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    _execute(
+    _execute_for_pairs(
         """
         WITH other AS MATERIALIZED (
             SELECT own_id, ordinal, start, "end", page, blocks
@@ -156,7 +156,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     )
     added = _insert_others(counterparts, kept, statistics)
     ids = [pk for pk, _ in added]
-    _execute(
+    _execute_for_pairs(
         f"""
         WITH own AS MATERIALIZED (
             SELECT pair.other, id, document_id, ordinal FROM {_PAIRS} JOIN retrieval_chunk ON document_id = pair.own
@@ -192,7 +192,7 @@ def _insert_others(
         add_configurations(statistics, theirs.configurations.split())
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
         questions_edited, blocks, configuration, search_vector, length"""
-    return _execute(
+    return _execute_for_pairs(
         f"""
         INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)
         SELECT pair.own, %(collection)s, {copied},

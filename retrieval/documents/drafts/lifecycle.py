@@ -83,11 +83,11 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         draft = _lock_draft(draft, Draft.Status.OPEN)
         # Writers lock the same rows first. So every earlier writer has finished now, and every later one sees the
         # status PUBLISHING.
-        list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
+        list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
-        if not changes_of(draft):
+        if not find_draft_changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
-        versions = versions_of(draft)
+        versions = read_versions(draft)
         objections = gates.objections_to(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
@@ -188,16 +188,16 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     """Replace the collection's documents, if nothing has changed since the admin asked for the publication."""
     collection = draft.collection
-    list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
+    list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
     # The order of locks is the same as in ingestion, to avoid deadlocks: first documents, then statistics.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
-    if versions_of(draft) != draft.permitted_versions:
+    if read_versions(draft) != draft.permitted_versions:
         draft.give_back(_t("The documents changed while the draft waited to be published: check it again."))
         return False
-    found = changes_of(draft)
+    found = find_draft_changes(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
         document.delete()
     renewed = Document.objects.filter(collection=working_copy, source__in=[*found.added, *found.changed])
@@ -245,7 +245,7 @@ class Changes:
         return bool(self.added or self.changed or self.removed)
 
 
-def changes_of(draft: Draft) -> Changes:
+def find_draft_changes(draft: Draft) -> Changes:
     """Return the differences between working copy and collection; none after the working copy was deleted."""
     if draft.working_copy_id is None:
         return Changes()
@@ -257,11 +257,11 @@ def changes_of(draft: Draft) -> Changes:
     )
 
 
-def collections_of(draft: Draft) -> QuerySet[Collection]:
+def list_draft_collections(draft: Draft) -> QuerySet[Collection]:
     return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
-def versions_of(draft: Draft) -> list[int]:
+def read_versions(draft: Draft) -> list[int]:
     ids = (draft.collection_id, draft.working_copy_id or 0)
     versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
     return [versions.get(pk, 0) for pk in ids]

@@ -17,7 +17,7 @@ from retrieval.documents import formats
 from retrieval.documents.extraction.decoding import canonical, guess_codec
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import encoding_of_xml
+from retrieval.text.encodings import find_xml_encoding
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, derive_title, leave_out
 
 _BLOCK_BYTES = 1 << 20
@@ -82,7 +82,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 def parse_xml(data: bytes) -> etree._Element:
     """Return the root of an XML file. HTML's named characters are replaced, because XHTML declares them elsewhere."""
-    encoding = encoding_of_xml(data)
+    encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
     parser = etree.XMLParser(encoding=encoding, resolve_entities=False, no_network=True, huge_tree=True)
@@ -119,7 +119,7 @@ class Members:
 
     def add(self, name: str, data: bytes) -> None:
         """Add a file. If it cannot become a document, only its name is recorded as left out."""
-        path = clean_name(name)
+        path = clean_member_name(name)
         if not path or not data:
             return
         if len(data) > self._limits.max_bytes:
@@ -145,7 +145,7 @@ class Members:
         self._found[unique] = Member(unique, data)
 
     def leave_out(self, kind: str, name: str = "") -> None:
-        self._left_out.setdefault(kind, []).append(clean_name(name))
+        self._left_out.setdefault(kind, []).append(clean_member_name(name))
 
 
 def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
@@ -155,7 +155,7 @@ def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     )
 
 
-def clean_name(name: str) -> str:
+def clean_member_name(name: str) -> str:
     path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]

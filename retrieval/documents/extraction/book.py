@@ -14,9 +14,9 @@ from lxml import etree
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, read_declared_title, too_much_text
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title, strip_title, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000
@@ -50,7 +50,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 raise too_much_text(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
     title = read_declared_title(canonical(str(declared[0]))) if declared else ""
-    return with_structure("\n\n".join(parts) + "\n", title)
+    return build_markdown_text("\n\n".join(parts) + "\n", title)
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
@@ -110,4 +110,4 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
     if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
         return text
     first, _, rest = text.partition("\n")
-    return f"# {plain_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"
+    return f"# {strip_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"

@@ -17,7 +17,7 @@ _MARK = re.compile(
 _MOST_SEARCHED = 2_000_000_000
 
 
-def lost_words(expected: str, text: str) -> list[str]:
+def find_lost_words(expected: str, text: str) -> list[str]:
     """Return the words of ``expected`` that are missing in ``text``, in order, once for each missing occurrence.
 
     Words are compared after NFKC and in lower case. A word is not missing if it is only joined or split differently in

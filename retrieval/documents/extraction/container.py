@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
@@ -100,7 +100,7 @@ def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: s
     for kind, pieces in words.items():
         said = "".join(pieces)
         # Hidden and struck-out words are always reported, even if the text has the same words elsewhere.
-        lost = said.split() if kind in ("hidden", "struck") else lost_words(said, text)
+        lost = said.split() if kind in ("hidden", "struck") else find_lost_words(said, text)
         yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
         yield from leave_out(kind, (), count)
@@ -112,7 +112,7 @@ def _read_chart_words(root: etree._Element) -> str:
 
 
 def _is_mostly_lost(words: str, text: str) -> bool:
-    return 2 * len(lost_words(words, text)) > len(words.split()) > 0
+    return 2 * len(find_lost_words(words, text)) > len(words.split()) > 0
 
 
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:

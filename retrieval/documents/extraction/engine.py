@@ -15,10 +15,10 @@ import xberg
 
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
 # Replacements for markup that xberg does not understand. Group 1 of a pattern is kept.
@@ -93,15 +93,15 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
     if root is None:
         return ExtractedText("")
     line = _take_title_line(root)
-    title = plain_title(canonical(document.metadata.title or line))
+    title = strip_title(canonical(document.metadata.title or line))
     _write_notes_in_place(root)
     _write_labels(root)
     text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"
-    read = replace(with_structure(text, title), left_out=left_out)
+    read = replace(build_markdown_text(text, title), left_out=left_out)
     is_titled = not title or any(section.title.casefold() == title.casefold() for section in read.sections)
     if is_titled or media_type not in _TEXTS:
         return read
-    return replace(with_structure(f"# {title}\n\n{read.text}", title), left_out=left_out)
+    return replace(build_markdown_text(f"# {title}\n\n{read.text}", title), left_out=left_out)
 
 
 def _prepare_text(source: str, media_type: str) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def gather(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
+def group_consecutive(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
     """Return consecutive items in groups. An item for which ``belongs(group, item)`` is False begins a new group."""
     groups: list[list[T]] = []
     for item in items:

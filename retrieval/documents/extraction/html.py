@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
@@ -104,7 +104,7 @@ def read_page(source: str, filename: str) -> ExtractedText:
     text, left_out = write_page(root)
     if not text.strip() and has_links:
         raise DocumentRejected(f"{filename} holds only links to other pages: it answers no question.")
-    extracted = with_structure(text.strip("\n") + "\n", title)
+    extracted = build_markdown_text(text.strip("\n") + "\n", title)
     return replace(extracted, title=_cut_site_name(title, extracted.sections) or extracted.title, left_out=left_out)
 
 

@@ -38,8 +38,8 @@ from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import find_codec, with_known_encodings
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
+from retrieval.text.encodings import find_codec, replace_unknown_encodings
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, strip_title
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
 # Lines that Markdown would read as headings or code.
@@ -76,7 +76,9 @@ _DAMAGED = (
     struct.error,
 )
 _registry = email.headerregistry.HeaderRegistry()
-_POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
+_POLICY = email.policy.default.clone(
+    header_factory=lambda name, value: _registry(name, replace_unknown_encodings(value))
+)
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
 # A plain-text form of a mail up to this length that mentions HTML or a browser only refers to the HTML form.
 _LONGEST_STUB = 60
@@ -131,7 +133,7 @@ def _write_mail(
     members = reader.members
     for name in linked:
         members.leave_out("linked", name)
-    subject = plain_title(_read_header(message, "Subject")) or derive_title(filename)
+    subject = strip_title(_read_header(message, "Subject")) or derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
     lines = [(name, _read_header(message, name)) for name in HEADERS]
@@ -435,7 +437,7 @@ def _find_header(message: Any, name: str) -> str:
 
 def _decode(value: str) -> str:
     try:
-        return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
+        return str(make_header(decode_header(replace_unknown_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):
         return value
 

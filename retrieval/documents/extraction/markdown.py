@@ -13,7 +13,7 @@ from retrieval.text.extracted import (
     Section,
     Span,
     find_line_starts,
-    plain_title,
+    strip_title,
 )
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
@@ -31,7 +31,7 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
     return ExtractedText(text, title=title, sections=sections, protected=protected)
 
 
-def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
+def build_markdown_text(text: str, title: str = "", media_type: str = "") -> ExtractedText:
     sections, protected = parse_structure(text)
     return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
 
@@ -66,7 +66,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
             continue
         start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
         if token.type == "heading_open" and token.level == 0:
-            title = plain_title(tokens[at + 1].content)
+            title = strip_title(tokens[at + 1].content)
             if title:
                 sections.append(Section(start, int(token.tag[1:]), title))
         elif token.type in _BLOCKS:

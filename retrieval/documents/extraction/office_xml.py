@@ -37,7 +37,7 @@ _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 
 
-def as_usual(data: bytes) -> bytes:
+def convert_to_plain_office(data: bytes) -> bytes:
     """Return the file with the content types and namespaces of an ordinary document, which the libraries can read."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)

@@ -15,7 +15,7 @@ from lxml import etree
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
 from retrieval.documents.extraction.tabular import extract_table
 from retrieval.documents.formats import XML_WORKBOOK, is_text_table
@@ -97,7 +97,7 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
         if first is not None and next(table.iter("th"), None) is None:
             for cell in first.iter("td"):
                 cell.tag = "th"
-    return with_structure(f"{convert_html(root)}\n", media_type=HTML)
+    return build_markdown_text(f"{convert_html(root)}\n", media_type=HTML)
 
 
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:

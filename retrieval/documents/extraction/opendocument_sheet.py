@@ -15,7 +15,7 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, strip_title
 
 Element = etree._Element
 
@@ -65,7 +65,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
         root = parse_xml(archive.read("content.xml"))
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
     title = meta.find(f".//{name('dc:title')}") if meta is not None else None
-    return root, plain_title(canonical(title.text or "")) if title is not None else ""
+    return root, strip_title(canonical(title.text or "")) if title is not None else ""
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:

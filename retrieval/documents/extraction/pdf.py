@@ -15,13 +15,13 @@ import pypdfium2.raw as pdfium_c
 from PIL import Image
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
 from retrieval.documents.extraction.printed_tables import join_tables, set_tables
-from retrieval.documents.extraction.printed_text import compose, largest_heading
+from retrieval.documents.extraction.printed_text import compose, find_largest_heading
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
     ExtractedText,
@@ -29,8 +29,8 @@ from retrieval.text.extracted import (
     Page,
     Section,
     leave_out,
-    plain_title,
     read_declared_title,
+    strip_title,
     too_much_text,
 )
 
@@ -152,12 +152,12 @@ def extract_pdf(
     text, places, headings = compose(pages)
     kept = {id(line) for page in pages for line in page.lines}
     dropped = [line.text for line in lines if id(line) not in kept]
-    lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
+    lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
     title = read_declared_title(canonical(declared))
     return ExtractedText(
         text,
-        title=title or largest_heading(pages),
+        title=title or find_largest_heading(pages),
         unread_pages=unread,
         # Headings found by the size of fonts are less certain than bookmarks.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
@@ -230,7 +230,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
-        title = plain_title(canonical(bookmark.get_title() or ""))
+        title = strip_title(canonical(bookmark.get_title() or ""))
         if index is not None and title:
             found.append((bookmark.level + 1, title, index))
         if len(found) >= 10_000:

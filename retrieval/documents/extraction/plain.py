@@ -9,10 +9,10 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.markdown import find_title, with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text, find_title
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, strip_title
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
@@ -26,7 +26,7 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
         return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
     sections = find_underlined(text)
     if media_type == RST or (sections and has_markup(text)):
-        return with_structure(to_markdown(text), media_type=RST)
+        return build_markdown_text(to_markdown(text), media_type=RST)
     sections = sections or find_headings(text)
     # Only a heading at the start of the text can be its title.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
@@ -59,7 +59,7 @@ def find_underlined(text: str) -> list[Section]:
             style = (lines[at + height - 1][0], height == 3)
             if style not in styles:
                 styles.append(style)
-            if title := plain_title(lines[at + height - 2]):
+            if title := strip_title(lines[at + height - 2]):
                 sections.append(Section(starts[at], styles.index(style) + 1, title))
     return sections
 
@@ -91,7 +91,7 @@ def find_headings(text: str) -> list[Section]:
         if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
     ]
     found = capitals if len(capitals) >= 2 else spaced if len(spaced) >= 3 else []
-    return _find_numbered(alone) or [Section(start, 1, plain_title(line)) for start, line in found]
+    return _find_numbered(alone) or [Section(start, 1, strip_title(line)) for start, line in found]
 
 
 def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
@@ -99,4 +99,4 @@ def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
     outermost = [int(match[1]) for _, match in found if "." not in match[1]]
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
         return []
-    return [Section(start, match[1].count(".") + 1, plain_title(match[0])) for start, match in found]
+    return [Section(start, match[1].count(".") + 1, strip_title(match[0])) for start, match in found]

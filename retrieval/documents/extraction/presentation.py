@@ -14,9 +14,9 @@ from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
     choose_alternatives,
     collect_embedded,
+    convert_to_plain_office,
     describe_picture,
     mark_lowered,
     mark_raised,
@@ -37,7 +37,7 @@ _MOST_DEPTH = 20
 
 def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="PowerPoint")
-    presentation: Any = pptx.Presentation(io.BytesIO(as_usual(data)))
+    presentation: Any = pptx.Presentation(io.BytesIO(convert_to_plain_office(data)))
     writer = MarkdownWriter(filename, limits)
     hidden = []
     for number, slide in enumerate(presentation.slides, start=1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, from the upper left corner of a page whose text is upright."""
@@ -242,7 +242,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 
 def _separate_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    rows = gather(lines, lambda _row, line: line.follows)
+    rows = group_consecutive(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
@@ -307,7 +307,7 @@ def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[Printed
 
 
 def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
-    rows = gather(
+    rows = group_consecutive(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),
     )

@@ -18,11 +18,11 @@ from retrieval.documents.extraction.table_rows import (
     Grid,
     PrintedRow,
     Row,
+    build_found_table,
     find_columns,
     find_rows,
     group_rows,
     lay_out,
-    table_of,
     text_of,
     trim,
 )
@@ -102,7 +102,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
         grid = lay_out(group_rows(run, columns), columns)
-        table = table_of(grid)
+        table = build_found_table(grid)
         if _is_table(grid, table):
             return [table]
     if depth >= _DEEPEST_SPLIT:

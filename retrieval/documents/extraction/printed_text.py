@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import (
     PrintedPage,
     keeps_hyphen,
 )
-from retrieval.text.extracted import Page, Section, plain_title
+from retrieval.text.extracted import Page, Section, strip_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
@@ -105,7 +105,7 @@ def _drop_contents(page: PrintedPage) -> None:
         ]
 
 
-def largest_heading(pages: Sequence[PrintedPage]) -> str:
+def find_largest_heading(pages: Sequence[PrintedPage]) -> str:
     """Return the largest text on the first page, usually the title; empty if it is no larger than the body text."""
     body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
@@ -113,7 +113,7 @@ def largest_heading(pages: Sequence[PrintedPage]) -> str:
     if size < _LARGER * body:
         return ""
     title = " ".join(line.text for line in lines if line.size >= size * (1 - _SAME_SIZE))
-    return plain_title(title) if len(title) <= _LONGEST_HEADING else ""
+    return strip_title(title) if len(title) <= _LONGEST_HEADING else ""
 
 
 def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
@@ -271,7 +271,7 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
                 add(separator)
             starts.setdefault(group.page, length)
             if at == 0 and group.level:
-                sections.append(Section(length, group.level, plain_title(group.text)))
+                sections.append(Section(length, group.level, strip_title(group.text)))
             add(line.text)
             ends[group.page] = length
     add("\n")

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.printed import Box, PrintedLine
 from retrieval.documents.extraction.table_rows import (
     MOST_COLUMNS,
     Cell,
     FoundTable,
     PrintedRow,
+    build_found_table,
     find_columns,
     find_rows,
     group_rows,
     join_cells,
     lay_out,
-    table_of,
     text_of,
 )
 
@@ -92,7 +92,9 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
     merged: list[RuledLine] = []
-    for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
+    for row in group_consecutive(
+        sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR
+    ):
         for rule in sorted(row, key=lambda rule: rule.start):
             last = merged[-1] if merged else None
             if last is not None and abs(last.at - row[0].at) < 0.01 and rule.start <= last.end + _NEAR:
@@ -155,7 +157,7 @@ def _find_rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) ->
 
 
 def _merge_near(values: Sequence[float]) -> list[float]:
-    return [near[0] for near in gather(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
+    return [near[0] for near in group_consecutive(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
 def _find_place(value: float, sides: Sequence[float]) -> int:
@@ -298,11 +300,11 @@ def _read_between_rules(
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
-        return table_of(lay_out(bands, columns, 1))
+        return build_found_table(lay_out(bands, columns, 1))
     if len(bands) < 2:
         return None
     body = group_rows([row for band in bands[1:] for row in band], columns)
-    return table_of(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
+    return build_found_table(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:

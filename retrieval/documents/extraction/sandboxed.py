@@ -39,7 +39,7 @@ _LEAST_SECONDS = 10.0
 _SECONDS_PER_MIB = 10.0
 
 
-def sandbox_limits(
+def build_sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
     """Return the limits of one extraction.

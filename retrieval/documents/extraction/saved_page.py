@@ -10,9 +10,9 @@ from typing import cast
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.html import read_page
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, strip_title
 
 
 def extract_saved_page(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -30,6 +30,6 @@ def extract_saved_page(data: bytes, filename: str, media_type: str, limits: Extr
             pages.append(read_page(source, filename))
     if not pages:
         raise DocumentRejected(f"{filename} holds no page: save it again in your browser and upload that.")
-    title = pages[0].title or plain_title(str(message.get("Subject") or ""))
+    title = pages[0].title or strip_title(str(message.get("Subject") or ""))
     text = "\n\n".join(page.text.strip("\n") for page in pages) + "\n"
-    return replace(with_structure(text, title), left_out=[each for page in pages for each in page.left_out])
+    return replace(build_markdown_text(text, title), left_out=[each for page in pages for each in page.left_out])

@@ -21,10 +21,10 @@ from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, Shee
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
+    convert_to_plain_office,
     is_page_number,
     mark_lowered,
     mark_raised,
@@ -32,7 +32,7 @@ from retrieval.documents.extraction.office_xml import (
 )
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
 _DEFAULT_NAME = re.compile(r"(?:Sheet|Blad|Tabelle|Feuil|Hoja|Foglio)\s?\d*", re.I)
 
@@ -182,7 +182,7 @@ def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows)
 
 
 def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
-    return gather(numbers, lambda run, number: number == run[-1] + 1)
+    return group_consecutive(numbers, lambda run, number: number == run[-1] + 1)
 
 
 def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
@@ -213,7 +213,7 @@ _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v
 
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Excel")
-    data = as_usual(data)
+    data = convert_to_plain_office(data)
     try:
         reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False, rich_text=True)
         reader.read()
@@ -233,7 +233,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
                 _read_drawings(archive, paths[chart_sheet.title], charts)
     formulas = leave_out("formulas", (), _count_formulas(data))
     left_out = leave_out("sheets", hidden) + formulas + leave_out("charts", charts)
-    return write_sheets(sheets, filename, plain_title(canonical(reader.wb.properties.title or "")), limits, left_out)
+    return write_sheets(sheets, filename, strip_title(canonical(reader.wb.properties.title or "")), limits, left_out)
 
 
 def _count_formulas(data: bytes) -> int:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import mean, median
 
 from retrieval.documents.extraction.cell_tables import TOTAL, YEAR
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
 from retrieval.documents.extraction.writer import is_value
 
@@ -118,7 +118,7 @@ def trim(cell: Cell) -> Cell:
 
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
-    levels = gather(
+    levels = group_consecutive(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
     )
@@ -288,7 +288,7 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = gather(rows, lambda above, row: _measure_space(above[-1], row) < border)
+    groups = group_consecutive(rows, lambda above, row: _measure_space(above[-1], row) < border)
     is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
     return groups if is_better else single
 
@@ -314,6 +314,6 @@ def _read_body(grid: Grid) -> list[Row]:
     return rows
 
 
-def table_of(grid: Grid) -> FoundTable:
+def build_found_table(grid: Grid) -> FoundTable:
     lines = [line for group in grid.groups for row in group for line in row.lines]
     return FoundTable(lines, _read_header(grid), _read_body(grid))

@@ -23,9 +23,9 @@ from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.numbering import Numbering
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
     choose_alternatives,
     collect_embedded,
+    convert_to_plain_office,
     describe_picture,
     is_page_number,
     mark_lowered,
@@ -52,7 +52,7 @@ _TICKED, _EMPTY = "☒", "☐"
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Word")
-    document = docx.Document(io.BytesIO(as_usual(data)))
+    document = docx.Document(io.BytesIO(convert_to_plain_office(data)))
     writer = MarkdownWriter(filename, limits)
     _Reader(document, writer).write()
     embedded = collect_embedded([document.part], filename, limits)
@@ -254,7 +254,7 @@ class _Reader:
             root = parse_html(decode(part.blob, filename, html=True), filename)
             self._writer.add_markdown(convert_html(root) if root is not None else "")
         elif "wordprocessingml" in part.content_type:
-            _Reader(docx.Document(io.BytesIO(as_usual(part.blob))), self._writer).write()
+            _Reader(docx.Document(io.BytesIO(convert_to_plain_office(part.blob))), self._writer).write()
         elif part.content_type.startswith("text/"):
             self._writer.add_paragraph(decode(part.blob, filename))
 

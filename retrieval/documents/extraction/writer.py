@@ -19,7 +19,7 @@ from retrieval.text.extracted import (
     Span,
     TableGrid,
     TableGridRow,
-    plain_title,
+    strip_title,
     too_much_text,
 )
 
@@ -134,7 +134,7 @@ class MarkdownWriter:
         self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
-        if title := plain_title(canonical(words)):
+        if title := strip_title(canonical(words)):
             start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
             self.sections.append(Section(start, level, title))
 

@@ -33,7 +33,7 @@ NOT_INSTALLED = (
 TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it on the file and upload the result"
 
 
-def configured_languages() -> list[str]:
+def list_configured_languages() -> list[str]:
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 
@@ -46,11 +46,11 @@ def _list_installed() -> tuple[str, ...]:
         return ()
 
 
-def why_not() -> str:
+def find_reason_without_ocr() -> str:
     """Return why this site has no OCR, as a sentence; empty if it has."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
-    return "" if configured_languages() else NOT_INSTALLED
+    return "" if list_configured_languages() else NOT_INSTALLED
 
 
 def recognise_pages(
@@ -69,7 +69,7 @@ def recognise_pages(
     pages remain after ``seconds``; SandboxUnavailable.
     """
     # A new version of Tesseract or a change of languages makes stored pages out of date.
-    fingerprint = f"tesseract {tesseract.version()} {'+'.join(configured_languages())}"[:200]
+    fingerprint = f"tesseract {tesseract.version()} {'+'.join(list_configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
     started = time.monotonic()
@@ -87,7 +87,7 @@ def recognise_pages(
 def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *, is_picture: bool) -> RecognisedPage:
     arguments = {
         "number": number,
-        "languages": configured_languages(),
+        "languages": list_configured_languages(),
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),
     }

@@ -57,7 +57,7 @@ def version() -> str:
     return str(load_library().TessVersion().decode())
 
 
-def data_folder() -> Path:
+def find_data_folder() -> Path:
     for folder in map(Path, DATA_FOLDERS):
         if any(folder.glob("*.traineddata")):
             return folder
@@ -65,11 +65,11 @@ def data_folder() -> Path:
 
 
 def languages() -> list[str]:
-    return sorted(path.stem for path in data_folder().glob("*.traineddata") if path.stem != _OSD)
+    return sorted(path.stem for path in find_data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
 def has_orientation() -> bool:
-    return (data_folder() / f"{_OSD}.traineddata").exists()
+    return (find_data_folder() / f"{_OSD}.traineddata").exists()
 
 
 class Engine:
@@ -77,7 +77,7 @@ class Engine:
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()
-        folder = str(data_folder()).encode()
+        folder = str(find_data_folder()).encode()
         self._api = ctypes.c_void_p(self._library.TessBaseAPICreate())
         if self._library.TessBaseAPIInit3(self._api, folder, "+".join(wanted).encode()) != 0:
             raise EngineMissing(f"Tesseract has no data for {', '.join(wanted)}.")

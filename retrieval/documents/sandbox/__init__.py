@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
-from retrieval.documents.sandbox.confinement import missing_guards, without_guards
+from retrieval.documents.sandbox.confinement import list_missing_guards, missing_guards
 from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobEnd, SandboxJob
 
 logger = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
-                frame, ended = _collect(result, status, limits, still_wanted)
+                frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
                 # The template was killed, or no process could be started. Neither depends on the file, so the job is
                 # tried again.
@@ -248,7 +248,7 @@ def _open(source: Source) -> Iterator[int]:
         yield file.fileno()
 
 
-def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
+def _read_result(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}
@@ -304,7 +304,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
         raise JobCrashed("gave a result without form")
     try:
         head = json.loads(frame[8 : 8 + size])
-        _note_guards(head["guards"])
+        _record_missing_guards(head["guards"])
         if "refused" in head:
             missing = ", ".join(_template.state.missing_guards)
             raise SandboxUnavailable(f"No file is read without all guards of the sandbox; missing here: {missing}.")
@@ -317,8 +317,8 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
         raise JobCrashed("gave a result that cannot be read") from error
 
 
-def _note_guards(in_force: Any) -> None:
+def _record_missing_guards(in_force: Any) -> None:
     state = _template.state
-    if missing := set(without_guards(in_force)) - set(state.missing_guards):
+    if missing := set(list_missing_guards(in_force)) - set(state.missing_guards):
         state.missing_guards = (*state.missing_guards, *sorted(missing))
         logger.warning("DEGRADED: a job of the sandbox ran without these guards: %s.", ", ".join(sorted(missing)))

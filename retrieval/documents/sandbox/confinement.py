@@ -188,12 +188,12 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
         (resource.RLIMIT_CPU, seconds, seconds + 1),
     ):
-        _lower(kind, soft, hard)
+        _lower_limit(kind, soft, hard)
     if sys.platform == "linux":
         with open("/proc/self/statm") as file:
             mapped_pages = int(file.read().split()[0])
         memory = mapped_pages * resource.getpagesize() + limits.memory_mib * 2**20
-        _lower(resource.RLIMIT_AS, memory, memory)
+        _lower_limit(resource.RLIMIT_AS, memory, memory)
         guards.append("memory")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -219,7 +219,7 @@ def missing_guards() -> tuple[str, ...]:
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=_TRIAL_SECONDS, env={}, check=True)
-        missing = without_guards(tried.stdout.strip().split(","))
+        missing = list_missing_guards(tried.stdout.strip().split(","))
     except (OSError, subprocess.SubprocessError) as error:
         logger.warning("The guards of the sandbox could not be tried: %s", error)
         missing = GUARDS
@@ -228,11 +228,11 @@ def missing_guards() -> tuple[str, ...]:
     return missing
 
 
-def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
+def list_missing_guards(in_force: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GUARDS if name not in in_force)
 
 
-def _lower(kind: int, soft: int, hard: int) -> None:
+def _lower_limit(kind: int, soft: int, hard: int) -> None:
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)

@@ -19,7 +19,7 @@ import socket
 import sys
 from typing import Any, TypedDict
 
-from retrieval.documents.sandbox.confinement import JobLimits, confine, without_guards
+from retrieval.documents.sandbox.confinement import JobLimits, confine, list_missing_guards
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
@@ -85,9 +85,9 @@ class _JobServer:
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
-                    self._reap()
+                    self._report_ended_jobs()
                 elif descriptor == self._control.fileno():
-                    if not self._take():
+                    if not self._start_job():
                         return
                 else:
                     self._poll.unregister(descriptor)
@@ -96,7 +96,7 @@ class _JobServer:
             for process in self._jobs.values():
                 os.kill(process, signal.SIGKILL)
 
-    def _take(self) -> bool:
+    def _start_job(self) -> bool:
         message, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 3)
         if not message:
             return False
@@ -120,7 +120,7 @@ class _JobServer:
         os.close(result)
         return True
 
-    def _reap(self) -> None:
+    def _report_ended_jobs(self) -> None:
         while self._jobs:
             process, status, used = os.wait4(-1, os.WNOHANG)
             if not process:
@@ -151,7 +151,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
         _close_other_descriptors(data, result)
         guards = confine(JobLimits(**job["limits"]), parent)
         try:
-            head, body = _call(job, guards)
+            head, body = _call_target(job, guards)
         except MemoryError:
             # A constant, because there may be no memory to allocate.
             os.write(_RESULT, OUT_OF_MEMORY)
@@ -178,10 +178,10 @@ def _close_other_descriptors(data: int, result: int) -> None:
     os.closerange(_RESULT + 1, 2**31 - 1)
 
 
-def _call(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
+def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
-    if job["requires_guards"] and without_guards(guards):
+    if job["requires_guards"] and list_missing_guards(guards):
         return _encode({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)

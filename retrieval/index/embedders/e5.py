@@ -22,7 +22,7 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
-from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, well_formed
+from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, replace_surrogates
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -152,7 +152,7 @@ class E5Runtime:
 
     def ids(self, text: str, prompt: str) -> list[int]:
         """Return at most POSITIONS token ids of prompt and text, including the ids for start and end."""
-        read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
+        read = replace_surrogates(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
 
@@ -161,7 +161,7 @@ class E5Runtime:
         return embed(self.session, None, {"word_rows": self.weights.word_rows(np.array(ids))[None]}, len(ids))
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.pieces.encode([well_formed(text) for text in texts], num_threads=1)]
+        return [len(ids) for ids in self.pieces.encode([replace_surrogates(text) for text in texts], num_threads=1)]
 
 
 class MultilingualE5(OnnxEmbedder):

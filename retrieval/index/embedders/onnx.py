@@ -83,17 +83,17 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
         A session with one thread starts no other thread, so it works after a fork. Raises: ImproperEmbedder.
         """
-        self._shared = self._opened()
+        self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Write the graph if it is not cached, and open the session, so that the first text is not slow.
 
         ``progress`` receives sentences to show. Raises: ImproperEmbedder.
         """
-        self._opened(progress)
+        self._get_runtime(progress)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._opened().count(texts)
+        return self._get_runtime().count(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of the texts, shape (len(texts), dimension). An empty text also has a vector.
@@ -103,7 +103,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         vectors = np.empty((len(texts), self.dimension), np.float32)
         if not len(texts):
             return vectors
-        runtime, prompt = self._opened(), self.prompts.document
+        runtime, prompt = self._get_runtime(), self.prompts.document
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
             for row, vector in enumerate(pool.map(lambda text: runtime.sentence(text, prompt), texts)):
                 vectors[row] = vector
@@ -111,9 +111,9 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
     def embed_query(self, text: str) -> Vectors:
         """Return the question's unit vector, shape (dimension,). Raises: EmbeddingFailed, ImproperEmbedder."""
-        return self._opened().sentence(text, self.prompts.query)
+        return self._get_runtime().sentence(text, self.prompts.query)
 
-    def _opened(self, progress: Callable[[str], None] | None = None) -> Runtime:
+    def _get_runtime(self, progress: Callable[[str], None] | None = None) -> Runtime:
         runtime: Runtime | None = self._runtime
         if runtime is None:
             with self._lock:

@@ -14,7 +14,7 @@ from core import deadline
 from core.breaker import Breaker, Open
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.session import well_formed
+from retrieval.index.embedders.session import replace_surrogates
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         Four ASCII letters, three digits, or one other character make a token. Compared with BERT's English vocabulary,
         this is 10 to 40 % too many for English prose and documentation of code, and 16 % too few for Dutch.
         """
-        return [sum(_tokens_of(piece) for piece in PIECE.finditer(text)) for text in texts]
+        return [sum(_estimate_tokens(piece) for piece in PIECE.finditer(text)) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension). An empty text is sent as a space.
@@ -137,7 +137,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float
     ) -> Vectors:
         # Servers refuse an empty text, and JSON cannot encode a lone surrogate.
-        inputs = [well_formed(text) or " " for text in texts]
+        inputs = [replace_surrogates(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
         try:
             content = self._server.ask(
@@ -150,33 +150,33 @@ class OpenAICompatibleEmbedder(TextEmbedder):
                 attempt_seconds=self.timeout_seconds,
             )
         except ServerFailed as error:
-            failure = self._failed(str(error))
+            failure = self._build_error(str(error))
             raise (TooMany(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}
             vectors = np.array([by_index[index] for index in range(len(inputs))], np.float64)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            raise self._failed("the answer does not hold a list of numbers for each text") from None
+            raise self._build_error("the answer does not hold a list of numbers for each text") from None
         if len(rows) != len(inputs):
-            raise self._failed(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")
+            raise self._build_error(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             width = vectors.shape[1] if vectors.ndim == 2 else "no"
-            raise self._failed(f"the vectors have {width} numbers and {self.dimension} are configured")
+            raise self._build_error(f"the vectors have {width} numbers and {self.dimension} are configured")
         with np.errstate(over="ignore"):
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not norms.all():
-            raise self._failed("a vector is zero or not finite")
+            raise self._build_error("a vector is zero or not finite")
         units: Vectors = (vectors / norms).astype(np.float32)
         return units
 
-    def _failed(self, problem: str) -> EmbeddingFailed:
+    def _build_error(self, problem: str) -> EmbeddingFailed:
         return EmbeddingFailed(
             f"The embedding server {self._server.url.host} gave no vectors for model {self.model}: {problem}."
         )
 
 
-def _tokens_of(piece: re.Match[str]) -> int:
+def _estimate_tokens(piece: re.Match[str]) -> int:
     length = piece.end() - piece.start()
     if piece["letters"]:
         return -(-length // LETTERS_A_TOKEN)

@@ -103,7 +103,7 @@ def build_model_inputs(encoding: Encoding, inputs: Mapping[str, Integer]) -> dic
     return {name: np.array([known[name]], of) for name, of in inputs.items()}
 
 
-def well_formed(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return the text with "?" for lone surrogates, which tokenizers and servers refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -153,7 +153,7 @@ class EmbeddingRuntime:
     max_tokens: int
 
     def encode(self, text: str, prompt: str) -> Encoding:
-        read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
+        read = replace_surrogates(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
         # The text is truncated here, because `count` uses the same tokenizer without truncation. A second tokenizer
         # could take hundreds of MiB.
@@ -165,7 +165,7 @@ class EmbeddingRuntime:
             len(encoding.ids)
             for start in range(0, len(texts), COUNTED_AT_ONCE)
             for encoding in self.tokenizer.encode_batch_fast(
-                [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
+                [replace_surrogates(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
             )
         ]
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
@@ -144,7 +144,7 @@ def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]
         ComparedHit(
             candidate=candidate,
             passage=passage,
-            address=passage_url(passage.document_id, passage.start, passage.end),
+            address=build_passage_url(passage.document_id, passage.start, passage.end),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
             parts=tuple(_draw_bar(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )

@@ -25,7 +25,7 @@ from retrieval.index.embedders.session import (
     build_model_inputs,
     open_session,
     read_input_types,
-    well_formed,
+    replace_surrogates,
 )
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_chunk_texts
@@ -127,7 +127,7 @@ class _PairRuntime:
     is_sigmoid: bool
 
     def score(self, query: str, text: str) -> float:
-        encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
+        encoding = self.tokenizer.encode(replace_surrogates(query), replace_surrogates(text))
         try:
             outputs = self.session.run(None, build_model_inputs(encoding, self.inputs))
         except Exception as error:  # ONNX Runtime's exceptions have no other base

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from core.breaker import Breaker, Open
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import RerankFailed
-from retrieval.index.embedders.session import well_formed
+from retrieval.index.embedders.session import replace_surrogates
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_chunk_texts
 
@@ -80,8 +80,8 @@ class HttpReranker(Reranker):
         scores: list[float] = []
         for start in range(0, len(texts), self._batch_size):
             # Servers refuse an empty text, and JSON cannot encode a lone surrogate.
-            batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            body = self._build_body(well_formed(query), batch)
+            batch = [replace_surrogates(text) or " " for text in texts[start : start + self._batch_size]]
+            body = self._build_body(replace_surrogates(query), batch)
             try:
                 answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
                 scores += self._read_scores(answer, len(batch))

@@ -14,14 +14,14 @@ from retrieval.index.term_statistics import (
     list_mixed_collections,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import all_of, any_of, limit_to_one_field, quote
+from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
-from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, find_unknown_terms
+from retrieval.search.understanding.vocabulary import Expansion, expand, find_unknown_terms, read_document_frequencies
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_lexeme_dimension,
     expand_identifiers,
     inverse_document_frequency,
-    lexeme_dimension,
     list_spellings,
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
@@ -69,9 +69,9 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
             found.setdefault((configuration, number), []).append(limit_to_one_field(phrase))
     tsqueries = {}
     for configuration in configurations:
-        phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
-        required, excluded = phrases[: len(question.phrases)], any_of(phrases[len(question.phrases) :])
-        tsqueries[configuration] = all_of([*required, f"!( {excluded} )" if excluded else ""])
+        phrases = [join_with_or(found[configuration, number]) for number in range(len(demanded))]
+        required, excluded = phrases[: len(question.phrases)], join_with_or(phrases[len(question.phrases) :])
+        tsqueries[configuration] = join_with_and([*required, f"!( {excluded} )" if excluded else ""])
     return tsqueries
 
 
@@ -129,7 +129,7 @@ def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
         try:
-            return _Formula(ordered).needing(needed - granted) or ""
+            return _Formula(ordered).build_tsquery(needed - granted) or ""
         except _TooLarge:
             granted += ordered.pop().bound
     return " | ".join(term.notation for term in terms if not term.common)
@@ -147,7 +147,7 @@ class _Formula:
         for place in reversed(range(len(terms))):
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
-    def needing(self, needed: float) -> str | None:
+    def build_tsquery(self, needed: float) -> str | None:
         """Return a tsquery for the passages whose terms' bounds sum to at least ``needed``; None if impossible."""
         return self._build_from(0, needed, False)
 
@@ -230,7 +230,7 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+        return join_with_and([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
         pk = chunk.collection_id
@@ -278,7 +278,7 @@ def build_queries(
     spoken = expand_identifiers(parsed.text)
     lexemes = {configuration: found for (configuration, _), found in read_lexemes([spoken], list(collections)).items()}
     passages = count_passages_in(collection_ids)
-    frequencies = document_frequencies(
+    frequencies = read_document_frequencies(
         {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
     )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -333,6 +333,6 @@ def build_queries(
 def to_sparse_vector(weights: Mapping[str, float]) -> SparseVector:
     by_dimension: dict[int, float] = {}
     for lexeme, weight in weights.items():
-        dimension = lexeme_dimension(lexeme) - 1
+        dimension = compute_lexeme_dimension(lexeme) - 1
         by_dimension[dimension] = by_dimension.get(dimension, 0.0) + weight
     return SparseVector(by_dimension, DIMENSIONS)

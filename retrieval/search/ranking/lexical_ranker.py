@@ -24,8 +24,8 @@ from retrieval.search.ranking.lexical_query import (
 )
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
-from retrieval.search.ranking.tsquery import MatchesTsQuery, all_of
-from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
+from retrieval.search.ranking.tsquery import MatchesTsQuery, join_with_and
+from retrieval.text.terms import SYMBOL, compute_lexeme_dimension, expand_identifiers
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) 
     rows = np.repeat(np.arange(len(sent)), lengths)
     held, worth = {}, query.worth
     for lexeme in sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme)):
-        found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
+        found = np.flatnonzero(places == compute_lexeme_dimension(lexeme) - 1)
         held[lexeme] = np.zeros(len(sent), np.float32)
         held[lexeme][rows[found]] = weights[found]
     return LexemeWeights(list(sent), held)
@@ -224,7 +224,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
             f"SELECT id, {products} AS distance FROM retrieval_chunk "
             f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
             f"ORDER BY distance, id LIMIT {depth:d}",
-            [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
+            [*weights, *analysed_values, join_with_and([notation, query.constraint]), *passing_values],
         )
         # The operator <#> returns the negative inner product, so the least distance is the best score.
         return [(pk, 0.0 - distance) for pk, distance in rows]

@@ -17,7 +17,7 @@ from core.database import release_connections, statements_within
 from core.exceptions import RagsiteError
 from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.index.active_embedder import searched_embedder
+from retrieval.index.active_embedder import find_searched_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.search.passage_rows import load_stored_chunks
@@ -113,7 +113,7 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
     try:
         embedder_id = ranker.embedder_id
         if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:
-            embedder_id = searched_embedder().pk
+            embedder_id = find_searched_embedder().pk
         with statements_within(plan.retriever_timeout_seconds):
             return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],

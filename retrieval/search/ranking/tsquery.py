@@ -24,11 +24,11 @@ def quote(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def any_of(notations: Iterable[str]) -> str:
+def join_with_or(notations: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
-def all_of(notations: Iterable[str]) -> str:
+def join_with_and(notations: Iterable[str]) -> str:
     return " & ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
@@ -39,7 +39,7 @@ def limit_to_one_field(phrase: str) -> str:
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase
-    return any_of(
+    return join_with_or(
         _QUOTED_LEXEME.sub(lambda lexeme, label=label: f"{lexeme.group()}:{label}", phrase)  # type: ignore[misc]
         for label in FIELD_LABELS
     )

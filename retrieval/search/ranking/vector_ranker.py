@@ -17,7 +17,7 @@ from pgvector import HalfVector
 from core.database import fetch
 from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
-from retrieval.index.active_embedder import encode_query, searched_embedder
+from retrieval.index.active_embedder import encode_query, find_searched_embedder
 from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import count_passages_in
 from retrieval.index.vector_index import build_exact_distance, build_indexed_distance, build_scan_settings
@@ -100,7 +100,7 @@ class VectorRanker(Ranker):
     @cached_property
     def _embedder(self) -> Embedder:
         try:
-            return searched_embedder()
+            return find_searched_embedder()
         except RagsiteError as error:
             raise RetrieverFailed(str(error)) from error
 

@@ -95,10 +95,10 @@ class Vocabulary(Protocol):
     def is_ordinary(self, word: str) -> bool:
         """Return whether the word is common in its language, also if no document contains it; False if unknown."""
 
-    def near(self, word: str) -> Sequence[NearWord]:
+    def find_near_words(self, word: str) -> Sequence[NearWord]:
         """Return words in the documents that are similar to ``word``, nearest first."""
 
-    def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return each code's spellings in the documents, most frequent first.
 
         Codes are lower-case letters and digits.
@@ -141,11 +141,11 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
         most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
-        meant = [each.text for each in vocabulary.near(token.text) if each.edits <= most_edits]
+        meant = [each.text for each in vocabulary.find_near_words(token.text) if each.edits <= most_edits]
         offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
     for token in _find_codes(question):
         code = _join(token.text)
-        if not vocabulary.written([code]):
+        if not vocabulary.find_written_codes([code]):
             near = vocabulary.find_near_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
@@ -167,7 +167,9 @@ def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
         return ""
     is_no_word = vocabulary.knows_words
     certain = [
-        each for each in vocabulary.near(token.text) if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
+        each
+        for each in vocabulary.find_near_words(token.text)
+        if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
     ]
     certain.sort(key=lambda each: -each.passages)
     if not certain or (len(certain) > 1 and certain[0].passages < _FAR_MORE_FREQUENT * certain[1].passages):
@@ -216,7 +218,7 @@ def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     if not any(character.isdigit() for character in question):
         return []
     spans = _find_code_spans(question)
-    written = vocabulary.written(sorted(set(spans.values()))) if spans else {}
+    written = vocabulary.find_written_codes(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
         ways = written.get(code, ())

@@ -46,7 +46,7 @@ def get_allowed_edits(length: int) -> int:
     return 1 if length <= 5 else 2
 
 
-def similarity(term: str, other: str, edits: int) -> float:
+def compute_similarity(term: str, other: str, edits: int) -> float:
     """Return 1 - edits / length of the shorter word, as Lucene's fuzzy query."""
     return 1.0 - edits / min(len(term), len(other))
 
@@ -160,7 +160,7 @@ def expand(
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
     near = _find_near(typed.lower(), lexeme, edits, configuration, collections)
-    frequencies = document_frequencies(near, searched, readers)
+    frequencies = read_document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
     if not kept:
@@ -180,7 +180,7 @@ def _find_near(
     distances = compute_edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
         candidate, distance = candidates[place], int(distances[place])
-        near[candidate] = distance, similarity(lexeme, candidate, distance)
+        near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
     of_typed = compute_edit_distances(typed, candidates, endings=endings)
     # A short lexeme may have fewer edits, because it is near many words by chance.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
@@ -190,7 +190,7 @@ def _find_near(
         for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
     ]
     for candidate, ending, distance in _keep_real_forms(forms, configuration):
-        rated = distance, similarity(typed, candidate + ending, distance)
+        rated = distance, compute_similarity(typed, candidate + ending, distance)
         near[candidate] = min(near.get(candidate, rated), rated, key=lambda rating: (rating[0], -rating[1]))
     return {found: rating for found, rating in near.items() if found.isalpha()}
 
@@ -207,7 +207,7 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
         return [forms[place - 1] for (place,) in cursor.fetchall()]
 
 
-def document_frequencies(
+def read_document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
     """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
@@ -257,7 +257,7 @@ class CollectionVocabulary:
         configurations = list(self._configurations)
         spoken = expand_identifiers(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
-        known = document_frequencies(lexemes, self._collections, self._readers)
+        known = read_document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
         return list(find_unknown_terms(spoken, configurations, known))
@@ -272,7 +272,7 @@ class CollectionVocabulary:
     def knows_words(self) -> bool:
         return embedder_choice.get_embedder().count_tokens([_LONG_WORD]) == [1]
 
-    def near(self, word: str) -> list[NearWord]:
+    def find_near_words(self, word: str) -> list[NearWord]:
         typed, passages = word.lower(), count_passages_in(self._collections)
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
@@ -283,7 +283,7 @@ class CollectionVocabulary:
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
             # If the typing error is in the ending, the lexeme may be a beginning of the word: *incid* of *incidnet*.
             beginnings = [typed[:length] for length in range(max(SHORTEST_BEGINNING, len(typed) - 4), len(typed))]
-            lexemes |= document_frequencies(beginnings, collections, self._readers).keys()
+            lexemes |= read_document_frequencies(beginnings, collections, self._readers).keys()
         written: Counter[str] = Counter()
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
@@ -294,8 +294,8 @@ class CollectionVocabulary:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
         return sorted(near.values(), key=lambda each: (each.edits, -each.passages, each.text))
 
-    def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
-        known = document_frequencies(codes, self._collections, self._readers)
+    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+        known = read_document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._find_spellings(code))}
 
     def find_near_codes(self, code: str) -> list[str]:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _t
 
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.connector_process import ConnectorProcess, ProcessLimits
-from retrieval.sources.airbyte.programs import find_program, scratch_folder
+from retrieval.sources.airbyte.programs import find_program, get_scratch_folder
 from retrieval.sources.airbyte.state_messages import StateMessage
 from retrieval.sources.airbyte.streams import ChosenStream, join_name
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
@@ -114,7 +114,7 @@ class ConnectorCalls:
         command = [*find_program(self._connector), call]
         if self._connector.kind == RegisteredConnector.Kind.MANIFEST:
             files = {**files, "--manifest-path": self._connector.manifest}
-        process = ConnectorProcess(command, files, scratch=scratch_folder(), secrets=self._secrets, limits=limits)
+        process = ConnectorProcess(command, files, scratch=get_scratch_folder(), secrets=self._secrets, limits=limits)
         with process as self._process:
             try:
                 yield from process.messages()

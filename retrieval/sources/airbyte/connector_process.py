@@ -65,7 +65,7 @@ class ProcessLimits:
     total_bytes: int = 4 << 30
 
 
-def connector_environment(folder: str) -> dict[str, str]:
+def build_connector_environment(folder: str) -> dict[str, str]:
     passed_on = {name: os.environ[name] for each in _PASSED_ON for name in (each, each.lower()) if name in os.environ}
     return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder, **passed_on}
 
@@ -115,7 +115,7 @@ class ConnectorProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-c", _START, *map(str, sizes), *self._command, *arguments],
-                    env=connector_environment(self._folder),
+                    env=build_connector_environment(self._folder),
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,

@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _t
 from core.exceptions import RagsiteError
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.calls import ConnectorCalls
-from retrieval.sources.airbyte.connector_process import connector_environment
+from retrieval.sources.airbyte.connector_process import build_connector_environment
 from retrieval.sources.airbyte.programs import (
     MANIFEST_PROGRAM,
     check_allowed,
-    connectors_folder,
-    environment_path,
+    get_connectors_folder,
+    get_environment_path,
     read_manifest_spec,
 )
 
@@ -41,8 +41,8 @@ def install(connector: RegisteredConnector, say: Say) -> None:
     Raises: InstallationFailed, SourceRefused.
     """
     check_allowed()
-    connectors_folder().mkdir(parents=True, exist_ok=True)
-    building, place = connectors_folder() / f".{connector.name}.new", environment_path(connector)
+    get_connectors_folder().mkdir(parents=True, exist_ok=True)
+    building, place = get_connectors_folder() / f".{connector.name}.new", get_environment_path(connector)
     with _lock_installation(connector):
         _update_row(connector, state=State.INSTALLING, error="")
         try:
@@ -99,8 +99,8 @@ def _update_row(connector: RegisteredConnector, **values: Any) -> None:
 
 @contextlib.contextmanager
 def _lock_installation(connector: RegisteredConnector) -> Iterator[None]:
-    connectors_folder().mkdir(parents=True, exist_ok=True)
-    with (connectors_folder() / f".{connector.name}.lock").open("w") as file:
+    get_connectors_folder().mkdir(parents=True, exist_ok=True)
+    with (get_connectors_folder() / f".{connector.name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -110,7 +110,11 @@ def _lock_installation(connector: RegisteredConnector) -> Iterator[None]:
 
 def _run_command(command: list[str], say: Say) -> None:
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    environment = {**connector_environment(os.path.expanduser("~")), **pip, "PATH": os.environ.get("PATH", os.defpath)}
+    environment = {
+        **build_connector_environment(os.path.expanduser("~")),
+        **pip,
+        "PATH": os.environ.get("PATH", os.defpath),
+    }
     environment.pop("TMPDIR")
     last: list[str] = []
     try:

@@ -15,16 +15,16 @@ from retrieval.sources.protocol import SourceRefused
 MANIFEST_PROGRAM = "source-declarative-manifest"
 
 
-def connectors_folder() -> Path:
+def get_connectors_folder() -> Path:
     return Path(settings.DATA_DIR) / "connectors"
 
 
-def scratch_folder() -> Path:
-    return connectors_folder() / ".running"
+def get_scratch_folder() -> Path:
+    return get_connectors_folder() / ".running"
 
 
-def environment_path(connector: RegisteredConnector) -> Path:
-    return connectors_folder() / connector.name
+def get_environment_path(connector: RegisteredConnector) -> Path:
+    return get_connectors_folder() / connector.name
 
 
 def check_allowed() -> None:
@@ -36,7 +36,7 @@ def check_allowed() -> None:
 def find_program(connector: RegisteredConnector) -> list[str]:
     """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
     check_allowed()
-    scripts = environment_path(connector) / "bin"
+    scripts = get_environment_path(connector) / "bin"
     program = scripts / connector.program
     if not connector.is_ready or not connector.program or not program.is_file():
         raise SourceRefused(

@@ -37,23 +37,23 @@ def list_chosen(options: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in options.get("streams") or []]
 
 
-def prefix_of(name: str) -> str:
+def build_prefix(name: str) -> str:
     """Return the prefix of the stream's options. It is unique, and can be part of an HTML id."""
     return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
 def add_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{prefix_of(name)}{option}": value for option, value in options.items()}
+    return {f"{build_prefix(name)}{option}": value for option, value in options.items()}
 
 
-def options_of(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    prefix = prefix_of(name)
+def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    prefix = build_prefix(name)
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 
 
 def drop_unchosen(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a source without those of streams that are not chosen."""
-    chosen = tuple(map(prefix_of, list_chosen(options)))
+    chosen = tuple(map(build_prefix, list_chosen(options)))
     return {
         option: value for option, value in options.items() if not option.startswith("of.") or option.startswith(chosen)
     }
@@ -100,7 +100,7 @@ def is_deleted(values: list[Any]) -> bool:
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 
-def change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+def build_change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     """Return the form fields for incremental reading of the stream; none if it cannot be read incrementally."""
     if not can_read_changes(stream):
         return {}
@@ -126,7 +126,7 @@ def change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     return fields
 
 
-def days_field() -> forms.Field:
+def build_days_field() -> forms.Field:
     return forms.IntegerField(
         label=_("Read everything every so many days"),
         min_value=1,
@@ -140,16 +140,16 @@ def days_field() -> forms.Field:
 def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
     """Yield an error for each incremental stream whose cursor field is not chosen."""
     for name in list_chosen(cleaned):
-        stream, options = find_stream(found, name), options_of(cleaned, name)
+        stream, options = find_stream(found, name), select_stream_options(cleaned, name)
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
         if options.get("sync_mode") == INCREMENTAL and not has_cursor:
             said = _t("To read only what changed, name the field that grows with each change.")
-            yield f"{prefix_of(name)}cursor_field", ValidationError(said)
+            yield f"{build_prefix(name)}cursor_field", ValidationError(said)
 
 
 def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
     """Yield an error for each incremental stream, if the source also takes over who may read its items."""
     for name in list_chosen(cleaned):
-        if cleaned.get("takes_readers") and options_of(cleaned, name).get("sync_mode") == INCREMENTAL:
+        if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")
-            yield f"{prefix_of(name)}sync_mode", ValidationError(said)
+            yield f"{build_prefix(name)}sync_mode", ValidationError(said)

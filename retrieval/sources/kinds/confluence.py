@@ -180,11 +180,11 @@ class ConfluenceConnector(WikiConnector):
     def _search(self) -> str:
         return f"{self._address}/rest/api/content/search"
 
-    def _open(self) -> Client:
+    def _open_client(self) -> Client:
         password = self.options.get("password", "")
         if password and not self.options.get("username"):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
-        return super()._open()
+        return super()._open_client()
 
     # Who may read ---------------------------------------------------------------------------------------------------
 

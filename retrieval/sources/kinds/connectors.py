@@ -31,17 +31,17 @@ from retrieval.sources.airbyte.streams import (
     DAYS_BETWEEN_FULL,
     ChosenStream,
     add_prefix,
+    build_change_fields,
+    build_days_field,
     can_read_changes,
-    change_fields,
     check_cursors,
     check_readers,
-    days_field,
     drop_unchosen,
     find_stream,
     is_deleted,
     list_chosen,
     name_of,
-    options_of,
+    select_stream_options,
 )
 from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.options import LinesField, SecretField
@@ -99,7 +99,7 @@ class ConnectorOptions(forms.Form):
         if "full_days" in self.fields and "full_days" not in self.errors:
             cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
         for name in list_chosen(cleaned):
-            given = options_of(cleaned, name)
+            given = select_stream_options(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
                 cleaned.update(
@@ -111,7 +111,7 @@ class ConnectorOptions(forms.Form):
 
 
 def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: field.initial for name, field in change_fields(stream).items()}
+    return {name: field.initial for name, field in build_change_fields(stream).items()}
 
 
 def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _build_stream_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dic
         )
     }
     if any(map(can_read_changes, found["streams"])):
-        fields["full_days"] = days_field()
+        fields["full_days"] = build_days_field()
     return fields
 
 
@@ -229,7 +229,7 @@ class ConnectorSource(Connector):
             fields |= _build_stream_fields(found, list_chosen(options)) | TakesReaders.base_fields
             for name in list_chosen(options):
                 stream = find_stream(found, name)
-                own = add_prefix(name, {**_build_mapping_fields(stream), **change_fields(stream)})
+                own = add_prefix(name, {**_build_mapping_fields(stream), **build_change_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
                 fields |= own
         return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, "groups": groups, **fields})
@@ -293,7 +293,7 @@ class ConnectorSource(Connector):
             yield place.item
 
     def _choose(self, found: Mapping[str, Any], name: str) -> ChosenStream:
-        stream, options = find_stream(found, name), options_of(self.options, name)
+        stream, options = find_stream(found, name), select_stream_options(self.options, name)
         if not stream:
             raise SourceRefused(_t("The connector has no stream %s.") % name)
         if not options.get("key_fields") or not options.get("text_fields"):

@@ -38,7 +38,7 @@ from retrieval.sources.protocol import (
 from retrieval.sources.reader_names import TakesReaders
 
 
-def allowed_folder(path: str) -> Path:
+def resolve_allowed_folder(path: str) -> Path:
     """Return the folder's path without symbolic links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
@@ -55,7 +55,7 @@ class FolderPathField(forms.CharField):
     def clean(self, value: object) -> str:
         path = str(super().clean(value))
         try:
-            folder = allowed_folder(path)
+            folder = resolve_allowed_folder(path)
             if not folder.is_dir():
                 raise ValidationError(_t("There is no folder %s.") % path)
         except (SourceRefused, OSError, ValueError) as error:
@@ -86,7 +86,7 @@ class FolderConnector(Connector):
         return [Obstacle(said, "SOURCE_FOLDERS")]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        root = allowed_folder(self.options["path"])
+        root = resolve_allowed_folder(self.options["path"])
         if not root.is_dir():
             raise SourceUnavailable(_t("There is no folder %s.") % root)
         modes = FileModes(root) if self.options.get("takes_readers") else None
@@ -99,7 +99,7 @@ class FolderConnector(Connector):
             yield RemoteItem(name, name, fingerprint, self.address_of(name), readers=readers)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
-        root = allowed_folder(self.options["path"])
+        root = resolve_allowed_folder(self.options["path"])
         path = root / item.key
         try:
             check_size(item.name, path.stat().st_size)
@@ -191,7 +191,7 @@ class GitConnector(Connector):
             if "://" in self.options["repository"]:
                 commit = self._fetch_commit()
             else:
-                self._repository = Repo(str(allowed_folder(self.options["repository"])))
+                self._repository = Repo(str(resolve_allowed_folder(self.options["repository"])))
                 commit = self._choose(self._repository.get_refs())
         except NotGitRepository as error:
             raise SourceRefused(_t("%s is not a Git repository.") % self.options["repository"]) from error
@@ -220,7 +220,7 @@ class GitConnector(Connector):
     def _fetch_commit(self) -> bytes:
         from dulwich.repo import Repo
 
-        path = clone_path(self.number)
+        path = get_clone_path(self.number)
         if (path / "HEAD").exists():
             self._repository = Repo(str(path))
         else:
@@ -236,7 +236,9 @@ class GitConnector(Connector):
         # The user name that Git servers expect beside a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
-            _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
+            _make_git_client(client, self.options["repository"]).fetch(
+                "", self._repository, determine_wants=wanted, depth=1
+            )
         return found[0]
 
     def _choose(self, refs: Mapping[bytes, bytes]) -> bytes:
@@ -247,11 +249,11 @@ class GitConnector(Connector):
         return refs[name]
 
 
-def clone_path(number: int) -> Path:
+def get_clone_path(number: int) -> Path:
     return Path(settings.DATA_DIR) / "sources" / f"{number}.git"
 
 
-def _git_client(client: Client, repository: str) -> Any:
+def _make_git_client(client: Client, repository: str) -> Any:
     from dulwich.client import AbstractHttpGitClient
 
     class GitOverHttp(AbstractHttpGitClient):

@@ -53,7 +53,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
         response = client.get(asked, headers={"OCS-APIRequest": "true"})
         check_listing(response)
         for share in json.loads(response.body)["ocs"]["data"]:
-            _note(shares, share)
+            _add_share(shares, share)
     except (SourceRefused, SourceUnavailable) as error:
         if isinstance(error, SourceUnavailable) and error.pause is not None:
             raise
@@ -63,7 +63,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
     return shares
 
 
-def _note(shares: Shares, share: dict[str, Any]) -> None:
+def _add_share(shares: Shares, share: dict[str, Any]) -> None:
     by_path = {_TO_ACCOUNT: shares.users, _TO_GROUP: shares.groups}.get(int(share["share_type"]))
     if by_path is not None and int(share["permissions"]) & _READ:
         by_path.setdefault(PurePosixPath(share["path"]), set()).add(str(share["share_with"]))

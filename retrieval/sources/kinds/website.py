@@ -102,7 +102,7 @@ class PageLinks(HTMLParser):
         # The parser is not closed, because it would search several times for the end of an open tag, which is slow.
         self.feed(text[:_MOST_CHARACTERS])
 
-    def base_in(self, response: Response) -> str:
+    def resolve_base(self, response: Response) -> str:
         with suppress(ItemFailed):
             return join_address(response.url, self.base)
         return response.url
@@ -258,7 +258,7 @@ class WebsiteConnector(HttpConnector):
     def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> Fetched:
         page = PageLinks(response.body, response.charset)
         page.read_refresh(response.headers.get("refresh", ""))
-        base = page.base_in(response)
+        base = page.resolve_base(response)
         canonical = self._resolve_local_link(base, page.canonical)
         # An address that differs only in the scheme (http, https) is the same page.
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
@@ -308,7 +308,7 @@ class WebsiteConnector(HttpConnector):
         if len(self._answers) < _MOST_KEPT:
             self._answers[address] = response
         page = PageLinks(response.body, response.charset)
-        canonical = self._resolve_local_link(page.base_in(response), page.canonical)
+        canonical = self._resolve_local_link(page.resolve_base(response), page.canonical)
         return page.words if page.robots.is_indexed and canonical in ("", address) else None
 
     def _build_link_items(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:

@@ -118,7 +118,7 @@ class MediaWikiConnector(WikiConnector):
             raise ItemFailed(f"{item.name}: {error.get('info', '')}")
         return build_page(item.title, str(answer["parse"]["text"]))
 
-    def _open(self) -> Client:
+    def _open_client(self) -> Client:
         return Client(self._address)
 
     def _sign_in(self) -> None:

@@ -37,7 +37,7 @@ def library(collection, ingest):
 
 
 def restart():
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()
 
 
 @needs_weights

@@ -22,7 +22,7 @@ from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, DocumentText, Embedder, Lexeme
 from retrieval.search.passage_rows import load_passages
 from retrieval.text.block import BlockKind
-from retrieval.text.terms import lexeme_dimension
+from retrieval.text.terms import compute_lexeme_dimension
 
 pytestmark = pytest.mark.django_db
 
@@ -102,7 +102,7 @@ def test_term_weights_are_bm25(collection, ingest):
     k1, b, frequency, length = 1.2, 0.75, 2, chunk.length
     weight = frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / statistics.mean_length))
     stored = dict(zip(chunk.bm25.indices(), chunk.bm25.values(), strict=True))
-    assert stored[lexeme_dimension("pump") - 1] == pytest.approx(weight, rel=1e-4)
+    assert stored[compute_lexeme_dimension("pump") - 1] == pytest.approx(weight, rel=1e-4)
 
 
 def test_the_same_file_again_changes_nothing(collection, ingest):

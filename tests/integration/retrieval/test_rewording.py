@@ -68,6 +68,6 @@ def test_what_is_near_is_offered(library):
 
 def test_words_of_other_collections_are_not_told(library):
     other = CollectionVocabulary([library.pk + 1])
-    assert other.near("hosptial") == []
+    assert other.find_near_words("hosptial") == []
     assert other.find_near_codes("mx9920w") == []
     assert suggest("How heavy is the MX-9930-W?", other) == ()

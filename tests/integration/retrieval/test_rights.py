@@ -142,7 +142,7 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
     assert expansions(others) == set()
     for filters, near, codes in ((theirs, ["zalvorquim"], ["QX-4711-B"]), (others, [], [])):
         vocabulary = CollectionVocabulary(filters.collections, filters.readers)
-        assert [each.text for each in vocabulary.near("zalvorqim")] == near
+        assert [each.text for each in vocabulary.find_near_words("zalvorqim")] == near
         assert vocabulary.find_near_codes("qx4711c") == codes
     vocabulary = CollectionVocabulary(others.collections, others.readers)
     assert vocabulary.unknown_words("zalvorquim boiler") == ["zalvorquim"]

@@ -26,12 +26,12 @@ class Library:
     def is_ordinary(self, word):
         return word in ORDINARY
 
-    def near(self, word):
+    def find_near_words(self, word):
         distances = compute_edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
         near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
         return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
 
-    def written(self, codes):
+    def find_written_codes(self, codes):
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
