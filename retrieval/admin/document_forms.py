@@ -65,7 +65,7 @@ def drop_zone_context() -> dict[str, object]:
         "accepted_files": formats.accepted_files(),
         "supported_formats": formats.list_supported(),
         "file_kinds": list_file_kinds(),
-        "list_icons_by_extension": json.dumps(list_icons_by_extension()),
+        "icons_by_extension": json.dumps(list_icons_by_extension()),
     }
 
 

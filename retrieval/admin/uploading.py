@@ -162,8 +162,7 @@ class UploadingAdmin(PageAdmin):
     def _show_messages(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # Separate messages, whose first letter the admin would otherwise capitalise: a file's name must not
-                # change.
+                # One message per file: in a joined message, the admin would capitalise the first file's name.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)

@@ -90,7 +90,7 @@ class PushFileSerializer(_PushSerializer):
 
 
 class PushOperationSerializer(PushTextSerializer):
-    """One of a batch: ``text`` for a put, none for a delete."""
+    """One item of a batch. A put needs ``text``, a delete has none."""
 
     action = NameField(choices=["put", "delete"], default="put")
     external_id = ExternalIdField()

@@ -216,7 +216,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutPayload(TypedDict):
-    """Parts of a file that were left out; ``names`` are the first."""
+    """Parts of a file that were left out. If they have names, ``names`` are the first of them."""
 
     kind: str
     count: int

@@ -79,7 +79,7 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The member of the API's `filters` that contains this filter."""
+        """The name of the member of the API's `filters` in which this filter belongs."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 

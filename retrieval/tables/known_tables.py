@@ -111,7 +111,7 @@ class KnownTable:
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by the words that name them. The words of a key are sorted."""
+        """The columns by the words of a name for them. The words of a key are sorted."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -143,7 +143,7 @@ class KnownTable:
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's make_singular."""
+        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
@@ -193,7 +193,7 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def list_column_words(self, at: int) -> list[str]:
-        """Return the words of the column's name in make_singular, without stop words and unit; empty if it has no name."""
+        """Return the words of the column's name in singular, without stop words and unit; empty if it has no name."""
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
@@ -207,6 +207,6 @@ _SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "n
 
 
 def name_word(word: str) -> str:
-    """Return a form of the word that is equal for synonyms, make_singular and plural, to compare names with questions."""
+    """Return a form of the word that is equal for synonyms, singular and plural, to compare names with questions."""
     found = make_singular(word)
     return _SAME_WORDS.get(found, found)

@@ -40,7 +40,7 @@ def squeeze(text: str) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def make_singular(word: str) -> str:
-    """Return a form that is equal for make_singular and plural of a folded English or Dutch noun. It may be no real word."""
+    """Return a form that is equal for singular and plural of a folded English or Dutch noun. It may be no real word."""
     if not word.isalpha() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -64,7 +64,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def make_key(text: str) -> str:
-    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and make_singular and plural."""
+    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and singular and plural."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], make_singular(norms[-1])]) if norms else ""
 

@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Named number formats of XML workbooks. Other names are no number formats.
+# XML workbooks may name one of these number formats. Any other name is no number format.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",

@@ -66,7 +66,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "setrlimit": (160, 164),
     "prlimit64": (302, 261),
     "setpriority": (141, 140),
-    # writing to disk; _WRITING refuses to open files for writing
+    # writing to disk; the rules below also refuse to open a file for writing
     "creat": (85, None),
     "truncate": (76, 45),
     "ftruncate": (77, 46),

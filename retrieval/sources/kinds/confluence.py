@@ -154,9 +154,9 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Return a page of the listing, and a reason if it has no restrictions of pages, or "".
+        """Return a page of results, and the reason if the server did not list restrictions with it, or "".
 
-        Some servers refuse to list restrictions if a page above is in the trash.
+        Some servers cannot list restrictions if a page above was deleted.
         """
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
