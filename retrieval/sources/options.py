@@ -164,7 +164,7 @@ def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
     return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# Keys that only the document has are kept.
+# Adds the source's metadata to its documents. Keys that only a document has are kept.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s

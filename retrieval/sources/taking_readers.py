@@ -20,8 +20,8 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# The log of a run names at most this many groups and accounts for whom documents were opened, and as many for closed;
-# and this many unknown names.
+# How many names the log of a run lists: readers for whom documents were opened, as many for whom they were closed, and
+# unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"

@@ -93,8 +93,8 @@ class _Writer:
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, a number runs from left to right. So its first digit is far from the word
-                # before it, by the length of the number.
+                # In text from right to left, numbers run from left to right. So the next digit is up to a number's
+                # length away.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):

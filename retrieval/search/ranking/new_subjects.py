@@ -13,9 +13,9 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# Limits for strengths of passages. A new subject: the best passage without earlier questions has at least STRONG, and
-# MUCH_STRONGER more than the best passage with them; or every shown passage is below WEAK
-# (docs/adr/0045-follow-ups-are-searched-twice.md).
+# Limits for strengths of passages. A question begins a new subject in two cases. Either the best passage without
+# earlier questions exceeds STRONG, and exceeds the best passage with them by MUCH_STRONGER. Or every shown passage is
+# below WEAK (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 

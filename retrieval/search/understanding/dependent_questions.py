@@ -8,7 +8,8 @@ from retrieval.text.language import identify_language
 
 LANGUAGES = frozenset(["en", "nl"])
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
-# A question with at most FEW_WORDS words depends on earlier questions; after a conjunction, FEW_WORDS_AFTER_AND.
+# A question with at most FEW_WORDS words depends on earlier ones. After a conjunction, the limit is
+# FEW_WORDS_AFTER_AND.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
 # Dutch "het" is a pronoun only at the end of a question; elsewhere it is an article.
 _POINTING = frozenset(
