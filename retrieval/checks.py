@@ -18,7 +18,7 @@ from retrieval.profile_settings import NO_RERANKER
 
 
 @register()
-def backends_can_be_made(**_: Any) -> list[CheckMessage]:
+def check_backends(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     for build in (embedder_choice.get_new_embedder, backends.get_question_generator, backends.get_reformulator):
         try:
@@ -31,18 +31,18 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
+def check_calibration(**_: Any) -> list[CheckMessage]:
     try:
         name = embedder_choice.get_new_embedder().name
         if find_calibration(name) is None:
             return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
-        pass  # `backends_can_be_made` reports it
+        pass  # `check_backends` reports it
     return []
 
 
 @register()
-def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
+def check_rerankers(**_: Any) -> list[CheckMessage]:
     """Return the errors of all rerankers, because an admin may choose any of them."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
@@ -58,7 +58,7 @@ def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def sandbox_is_whole(**_: Any) -> list[CheckMessage]:
+def check_sandbox(**_: Any) -> list[CheckMessage]:
     if not (missing := sandbox.state().missing_guards):
         return []
     read = "no file is read (SANDBOX_REQUIRED)" if settings.SANDBOX_REQUIRED else "files are read without them"

@@ -37,7 +37,7 @@ def deliver_webhook(delivery_id: int) -> None:
 
 @shared_task
 def request_due_sources() -> None:
-    source_runs.request_due()
+    source_runs.request_due_runs()
 
 
 @shared_task

@@ -249,7 +249,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 submission.requeue(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()
             if replacement is not None:
                 reread = submission.submit(document.collection, document.source, replacement).changed
         if reread:

@@ -134,9 +134,12 @@ curl -X PUT %(address)s \\
   -d '{"title": "Pumps", "text": "The pump weighs **30 kg**.", "url": "https://wiki.example.org/1"}'
 """
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
-    "sync": (sync_runs.ask_for, _("Run requested: %s.")),
-    "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("Preview requested: %s.")),
-    "remove": (lambda source: sync_runs.ask_for(source, may_remove=True), _("Missing documents will be removed: %s.")),
+    "sync": (sync_runs.request_logged_run, _("Run requested: %s.")),
+    "preview": (lambda source: sync_runs.request_logged_run(source, is_preview=True), _("Preview requested: %s.")),
+    "remove": (
+        lambda source: sync_runs.request_logged_run(source, may_remove=True),
+        _("Missing documents will be removed: %s."),
+    ),
     "pause": (sync_runs.pause, _("Paused: %s.")),
     "resume": (sync_runs.resume, _("Goes on: %s.")),
 }
@@ -266,7 +269,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         warn_of_removed_secret(request, obj)
         if is_unfinished or is_tried:
             with suppress(sync_runs.RunRefused):
-                sync_runs.ask_for(obj, is_preview=True)
+                sync_runs.request_logged_run(obj, is_preview=True)
 
     @staticmethod
     def _was_only_previewed(source: Source) -> bool:

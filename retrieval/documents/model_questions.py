@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from core.breaker import Breaker, Open
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
-from retrieval.text.instructions import match_rule, remove_instructions
+from retrieval.text.instructions import find_matching_rule, remove_instructions
 from retrieval.text.language import detect_language
 from retrieval.text.spotlighting import make_mark, mark_sentences
 
@@ -108,7 +108,7 @@ def _is_usable(question: str, language: str) -> bool:
         and len(question) <= LONGEST_QUESTION_CHARACTERS
         # A document may make the model write addresses or instructions, which must not enter the index.
         and "://" not in question
-        and not match_rule(question)
+        and not find_matching_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)
         and (not language or detect_language(question) in ("", language))
     )

@@ -61,7 +61,7 @@ class ReadingTurn:
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
     def _try_to_take(self) -> bool:
-        self.is_taken = self.is_taken or _take(self._document)
+        self.is_taken = self.is_taken or _take_turn(self._document)
         return self.is_taken
 
 
@@ -70,7 +70,7 @@ def find_next_waiting() -> int | None:
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
 
-def _take(document: Document) -> bool:
+def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
             # Without the lock, two workers could take the same turn.

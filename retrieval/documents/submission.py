@@ -128,7 +128,7 @@ def submit(
         document.language = language or document.language
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
-        document.share_metadata()
+        document.copy_metadata_to_members()
         forget_files([previous])
     return Submission(document, changed=True)
 

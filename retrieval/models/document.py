@@ -15,7 +15,7 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
-from retrieval.models.narrowing import build_readers, build_seen_condition, is_narrowed
+from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce
 
@@ -57,8 +57,8 @@ class DocumentQuerySet(models.QuerySet["Document"]):
             build_seen_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
         )
 
-    def narrowed(self) -> DocumentQuerySet:
-        return self.filter(is_narrowed())
+    def filter_restricted(self) -> DocumentQuerySet:
+        return self.filter(build_restricted_condition())
 
     def count_left_out(self) -> dict[str, int]:
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
@@ -186,7 +186,7 @@ class Document(Job):
         """How much was not read, by kind, in the page's language; empty if all was read."""
         return summarise(self.left_out)
 
-    def share_metadata(self) -> None:
+    def copy_metadata_to_members(self) -> None:
         """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""
         Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
 

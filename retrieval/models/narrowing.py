@@ -58,7 +58,7 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     )
 
 
-def is_narrowed(path: str = "") -> Q:
+def build_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
@@ -66,7 +66,7 @@ def build_seen_condition(readers: Sequence[Reader], path: str = "") -> Q:
     """Return a condition that all of ``readers`` may read the document at the relation ``path``."""
     condition = Q()
     for reader in readers:
-        seen = ~is_narrowed(path)
+        seen = ~build_restricted_condition(path)
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())

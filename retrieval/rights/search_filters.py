@@ -95,7 +95,7 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
     """
     readers = build_readers(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
-    return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
+    return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
 
 
 def list_passing(filters: SearchFilters) -> QuerySet[Document]:

@@ -40,10 +40,10 @@ class _Surroundings:
         if stretches := [(*get_place(passage), start, end) for passage, start, end in wanted]:
             self._known.update(self._load_neighbours(stretches, expand))
 
-    def at(self, place: Place) -> Passage | None:
+    def get(self, place: Place) -> Passage | None:
         return self._known.get(place)
 
-    def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
+    def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
         """Return the other passages that cover ``start`` to ``end``; none if more than FARTHEST_PLACES are needed."""
         found: list[Passage] = []
         for step in (-1, 1):
@@ -127,9 +127,9 @@ def assemble(
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
             # Completing the best hits must leave half of the budget for the other hits.
             for found in needs[:_WHOLE_SECTIONS]:
-                chosen.complete(found, surroundings, budget_tokens // 2)
+                chosen.complete_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
-        chosen.complete(found, surroundings, budget_tokens)
+        chosen.complete_blocks(found, surroundings, budget_tokens)
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
     chosen.complete_neighbours(surroundings)
@@ -205,10 +205,10 @@ class _Chosen:
                 self._tokens += hit.passage.token_count
             self.score_of[place] = hit.score
 
-    def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
+    def complete_blocks(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
         for passage, start, end in needs:
             if get_place(passage) in self.score_of:
-                self._add(surroundings.around(passage, start, end), budget_tokens)
+                self._add(surroundings.find_rest(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
         document, ordinal = get_place(passage)
@@ -218,7 +218,7 @@ class _Chosen:
         for distance in range(1, expand + 1):
             for side, is_open in sides.items():
                 place = document, ordinal + side * distance
-                neighbour = surroundings.at(place) if is_open else None
+                neighbour = surroundings.get(place) if is_open else None
                 is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
                 sides[side] = place in self.passages or is_added
 
@@ -229,7 +229,7 @@ class _Chosen:
         if needs:
             surroundings.load([], needs, 0)
             for passage, start, end in needs:
-                self._add(surroundings.around(passage, start, end), self._budget_tokens)
+                self._add(surroundings.find_rest(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
         new = {get_place(passage): passage for passage in passages if get_place(passage) not in self.passages}

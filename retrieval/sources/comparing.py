@@ -346,7 +346,7 @@ class Comparison:
     def _store_description(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
         document.metadata = self._combine_metadata(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
-        document.share_metadata()
+        document.copy_metadata_to_members()
 
     def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
         merged = {**own, **(told or {}), **lock_metadata(self._source)}
@@ -398,7 +398,7 @@ class Comparison:
             kept.update(seen_by_run=self._run.pk, is_held=False)
             kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
             if self._is_real:
-                connector.settle(self._saved, is_all=False)
+                connector.store_progress(self._saved, is_all=False)
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
@@ -406,7 +406,7 @@ class Comparison:
         with transaction.atomic():
             self._run.lock()
             if self._is_real:
-                connector.settle(self._saved, is_all=not self._has_failed)
+                connector.store_progress(self._saved, is_all=not self._has_failed)
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],

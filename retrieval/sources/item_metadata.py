@@ -79,4 +79,4 @@ def _write_metadata(source: Source, name: str, keys: set[str], combined: Mapping
         if metadata != document.metadata:
             document.metadata = metadata
             document.save(update_fields=["metadata", "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()

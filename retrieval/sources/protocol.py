@@ -179,7 +179,7 @@ class Connector:
         """Return whether an item that was not listed is deleted. ``last_run`` is the last run that listed it."""
         return True
 
-    def settle(self, saved: int, *, is_all: bool) -> None:
+    def store_progress(self, saved: int, *, is_all: bool) -> None:
         """Store how far the source was read, in the current transaction.
 
         The first ``saved`` listed items are saved. With ``is_all``, all are, and deleted items were handled.

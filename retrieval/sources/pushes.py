@@ -219,4 +219,4 @@ def _update_description(document: Document, push: Push, metadata: dict[str, obje
     document.title, document.url = push.title or document.title, push.url or document.url
     document.metadata = document.metadata if metadata is None else metadata
     requeue(document)
-    document.share_metadata()
+    document.copy_metadata_to_members()

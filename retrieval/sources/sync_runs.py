@@ -119,7 +119,7 @@ def request_run(
     return run
 
 
-def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
+def request_logged_run(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
     """Queue a run, and write an entry in the audit log. A source that never ran is resumed if it is paused."""
     with transaction.atomic():
         if source.is_paused and not is_preview and not source.runs.filter(is_preview=False).exists():
@@ -133,7 +133,7 @@ def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = Fals
     return run
 
 
-def request_due() -> int:
+def request_due_runs() -> int:
     """Request a run for each source whose time has come. Return the number of runs."""
     now = timezone.now()
     due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)

@@ -142,7 +142,7 @@ class TakenReaders:
         if metadata != document.metadata:
             document.metadata = metadata
             document.save(update_fields=["metadata", "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()
 
     def _count(self, before: frozenset[str] | None, after: frozenset[str] | None) -> None:
         if before == after:

@@ -44,7 +44,7 @@ class Unit:
     is_prose: bool
 
 
-def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
+def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
     """Split a unit that costs more than ``limit``. Yield start, end, and the break before each piece."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
@@ -81,7 +81,7 @@ OVERLAP = 0.2
 """At most this share of a passage repeats whole sentences from the end of the passage before, in the same section."""
 
 
-def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
+def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of passages: neighbouring units within ``limit``, of similar sizes, with overlaps."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
@@ -190,7 +190,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large(text, groups, limits, cost_of)
     for group in groups:
-        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path]))
+        stretches.extend((start, end, group.path) for start, end in pack_units(group.units, limits[group.path]))
     stretches = _enforce_limits(text, stretches, limits, cost_of)
     return [TextChunk(start, end, path, extracted.page_at(start), text[start:end]) for start, end, path in stretches]
 
@@ -346,7 +346,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
         ]
         if not found:
             return
-        cuts = [list(divide(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
+        cuts = [list(divide_unit(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
         costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
         replaced = {
             (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
@@ -377,7 +377,9 @@ def _enforce_limits(
         for at, (start, end, path) in enumerate(stretches):
             if at in over:
                 unit = Unit(start, end, costs[at], Break.NONE, False)
-                halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
+                halved += [
+                    (begin, stop, path) for begin, stop, _ in divide_unit(text, unit, limits[path], by_line=False)
+                ]
             else:
                 halved.append((start, end, path))
         halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))

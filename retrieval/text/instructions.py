@@ -144,7 +144,7 @@ def find_instructions(text: str) -> list[Instruction]:
     An order ("Say that …") is included only if it is next to an instruction.
     """
     pieces = list(_split_pieces(text))
-    rules = [match_rule(text[start:end]) for start, end in pieces]
+    rules = [find_matching_rule(text[start:end]) for start, end in pieces]
     # Searched in both directions, because an order may precede or follow its instruction.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
@@ -154,7 +154,7 @@ def find_instructions(text: str) -> list[Instruction]:
     return [Instruction(*piece, rule) for piece, rule in zip(pieces, rules, strict=True) if rule]
 
 
-def match_rule(sentence: str) -> str:
+def find_matching_rule(sentence: str) -> str:
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 

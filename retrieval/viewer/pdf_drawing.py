@@ -13,8 +13,8 @@ from PIL import Image, ImageOps
 
 from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, read_page
-from retrieval.documents.extraction.printed import Box, PrintedPage, around, order_lines, turn_box
-from retrieval.documents.extraction.printed_tables import set_tables
+from retrieval.documents.extraction.printed import Box, PrintedPage, find_surrounding_box, order_lines, turn_box
+from retrieval.documents.extraction.printed_tables import replace_by_tables
 
 WIDTH_PIXELS = 1400
 # Larger pages are drawn smaller, so that a picture takes less than 40 MB of memory.
@@ -78,7 +78,7 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
             added.hide_layers(page)
             printed = read_page(page)
             added.read_annotations(page, printed)
-            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
             boxes = find_boxes(printed, words, expected)
         return {"width": width, "height": height, "boxes": boxes}, b""
 
@@ -114,7 +114,7 @@ def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
     found = []
     for line in page.lines:
         if boxes := line.boxes[max(0, first - start) : max(0, last - start)]:
-            found.append(_to_units(around(boxes), page))
+            found.append(_to_units(find_surrounding_box(boxes), page))
         start += len(line.text)
     return found[:MOST_BOXES]
 

@@ -13,8 +13,8 @@ from lxml import etree
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import show_count
-from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
-from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
+from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
+from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Section, leave_out, read_declared_title
 
@@ -161,7 +161,7 @@ def _write_frames(root: etree._Element) -> None:
 
 def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
     tabs = _find_tabs(root)
-    opened = find_opened(root)
+    opened = find_opened_elements(root)
     _name_panels(root, tabs)
     unread: dict[str, list[str]] = {"hidden": [], "struck": [], "outside": []}
     gone: set[etree._Element] = set()
@@ -348,7 +348,7 @@ def _tidy(root: etree._Element) -> None:
     _write_marks(root)
     _open_boxes(root)
     _write_definitions(root)
-    _spread_tables(root)
+    _spread_merged_cells(root)
 
 
 def _write_pictures(root: etree._Element) -> None:
@@ -530,7 +530,7 @@ def _end_with_colon(element: etree._Element) -> None:
         element.text = f"{(element.text or '').rstrip()}:"
 
 
-def _spread_tables(root: etree._Element) -> None:
+def _spread_merged_cells(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _list_rows(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
@@ -542,7 +542,7 @@ def _spread_tables(root: etree._Element) -> None:
         for child in list(table):
             if child.tag != "caption":
                 table.remove(child)
-        for at, texts in enumerate(spread(rows)):
+        for at, texts in enumerate(spread_merged_cells(rows)):
             row = etree.SubElement(table, "tr")
             for text in texts:
                 etree.SubElement(row, "th" if at == 0 else "td").text = text

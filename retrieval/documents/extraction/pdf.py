@@ -18,10 +18,10 @@ from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.pdf_added import Added
-from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
+from retrieval.documents.extraction.pdf_page import find_rules, needs_ocr, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
-from retrieval.documents.extraction.printed_tables import join_tables, set_tables
-from retrieval.documents.extraction.printed_text import compose, find_largest_heading
+from retrieval.documents.extraction.printed_tables import join_tables, replace_by_tables
+from retrieval.documents.extraction.printed_text import compose_text, find_largest_heading
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
     ExtractedText,
@@ -144,12 +144,12 @@ def extract_pdf(
             *members.left_out,
             *leave_out("comments", (), added.comments),
             *added.hidden_layers,
-            *leave_out("form", (), int(added.is_form_elsewhere())),
+            *leave_out("form", (), int(added.is_xfa_form())),
         )
     lines = [line for page in pages for line in page.lines]
     drop_furniture(pages)
     join_tables(pages)
-    text, places, headings = compose(pages)
+    text, places, headings = compose_text(pages)
     kept = {id(line) for page in pages for line in page.lines}
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
@@ -206,14 +206,14 @@ def _read_pages(
         page = document[number - 1]
         added.hide_layers(page)
         printed = recognised.get(number) or read_page(page)
-        is_read = number not in recognised and not is_picture(page, printed)
+        is_read = number not in recognised and not needs_ocr(page, printed)
         if is_read:
             written.append(printed.words)
         elif number not in recognised:
             unread.append(number)
         added.read_annotations(page, printed)
         if number not in recognised:
-            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
         printed.lines = order_lines(printed.lines, printed.height)
         for line in printed.lines:
             line.boxes = []
@@ -277,7 +277,7 @@ def extract_picture(
     printed = [recognised.get(number) or PrintedPage(1.0, 1.0, []) for number in range(1, count + 1)]
     for page in printed:
         page.lines = order_lines(page.lines, page.height)
-    text, pages, sections = compose(printed)
+    text, pages, sections = compose_text(printed)
     title = sections[0].title if sections else ""
     unread = [number for number in range(1, count + 1) if number not in recognised]
     return ExtractedText(text, title=title, sections=sections, pages=pages, unread_pages=unread)

@@ -58,7 +58,7 @@ class Added:
         except pypdfium2.PdfiumError:
             self._members.leave_out("unreadable", file.get_name())
 
-    def is_form_elsewhere(self) -> bool:
+    def is_xfa_form(self) -> bool:
         """Return whether this is an XFA form, which only Adobe's programs can show."""
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)

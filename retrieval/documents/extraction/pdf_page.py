@@ -13,7 +13,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium_c
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box, turn_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 
 # Codes of pdfium for a hyphen at the end of a line.
@@ -143,7 +143,7 @@ class _Writer:
         if self._characters:
             samples = {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
             sizes, bolds = zip(*map(self._read_font, samples), strict=True)
-            box, size = around(self._boxes), sorted(sizes)[len(sizes) // 2]
+            box, size = find_surrounding_box(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
                 _order_hyphens(self._characters, self._boxes)
             text, boxes = _write_marks(self._characters, self._boxes, self._marks)
@@ -284,7 +284,7 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
     return gather_rules(boxes)
 
 
-def is_picture(page: Any, printed: PrintedPage) -> bool:
+def needs_ocr(page: Any, printed: PrintedPage) -> bool:
     """Return whether a page needs OCR: it is a scan, has drawn letters, or fonts whose text cannot be read.
 
     If its text cannot be read, the page's lines are removed.

@@ -25,7 +25,7 @@ from retrieval.documents.extraction.office_xml import (
     read_diagram,
     write_equation,
 )
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
 
 # Shapes whose heights differ by at most this (in EMU) are read from left to right.
@@ -66,7 +66,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
         if shape.has_text_frame:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
-            writer.add_table(spread([[*_read_cells(row)] for row in shape.table.rows]))
+            writer.add_table(spread_merged_cells([[*_read_cells(row)] for row in shape.table.rows]))
         else:
             _write_graphic(shape, writer)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:

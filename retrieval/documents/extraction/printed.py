@@ -82,7 +82,7 @@ def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
     return box
 
 
-def around(boxes: Iterable[Box]) -> Box:
+def find_surrounding_box(boxes: Iterable[Box]) -> Box:
     """Return a box from the leftmost to the rightmost side of ``boxes``, with their median top and bottom."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), median(tops), max(rights), median(bottoms)
@@ -108,7 +108,7 @@ _FIRST_PARTS = frozenset(["well", "self", "niet"])
 _LONGEST_ENDING = 4
 
 
-def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
+def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
     """Return whether the hyphen at the end of a line belongs to a compound word, and must not be removed.
 
     ``before`` is the line, ``cut`` the match of its last word, and ``rest`` the match at the start of the next line. No

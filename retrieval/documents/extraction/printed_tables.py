@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, find_ruled_tables
 from retrieval.documents.extraction.table_rows import (
     MOST_COLUMNS,
@@ -38,7 +38,7 @@ _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
-def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
+def replace_by_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -162,7 +162,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
             pieces.append((" ", place))
         pieces.append(("|", place))
         text, boxes = "".join(piece for piece, _ in pieces), [box for _, box in pieces]
-        written.append(PrintedLine(text, around(boxes), size, boxes=boxes, is_row=True))
+        written.append(PrintedLine(text, find_surrounding_box(boxes), size, boxes=boxes, is_row=True))
         if at == 0:
             rule = "|" + " --- |" * len(row)
             written.append(PrintedLine(rule, written[0].box, size, boxes=[place] * len(rule), is_row=True))

@@ -15,7 +15,7 @@ from retrieval.documents.extraction.printed import (
     REST_OF_WORD,
     PrintedLine,
     PrintedPage,
-    keeps_hyphen,
+    is_compound_hyphen,
 )
 from retrieval.text.extracted import Page, Section, strip_title
 
@@ -60,7 +60,7 @@ class _Group:
         return " ".join(line.text for line in self.lines)
 
 
-def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     """Return the text of ``pages``, the offsets of each page, and the headings found by the size of fonts.
 
     A word that is hyphenated at the end of a line is joined. A paragraph that continues on the next page or column is
@@ -262,7 +262,7 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
             rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
                 # The hyphen stays if the file also writes the word with it in the middle of a line.
-                if f"{cut[1]}-{rest[0]}" not in compounds and not keeps_hyphen(pieces[-1], cut, rest):
+                if f"{cut[1]}-{rest[0]}" not in compounds and not is_compound_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1
                     if ends:

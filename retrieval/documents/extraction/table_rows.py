@@ -9,7 +9,7 @@ from statistics import mean, median
 
 from retrieval.documents.extraction.cell_tables import TOTAL, YEAR
 from retrieval.documents.extraction.grouping import group_consecutive
-from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
+from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, is_compound_hyphen
 from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
@@ -101,7 +101,7 @@ def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
         # A date, number or word that is split at the end of a line is joined without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
-        if cut and rest and not keeps_hyphen(said, cut, rest):
+        if cut and rest and not is_compound_hyphen(said, cut, rest):
             joined = joined[:-1]
         joined += trim(part) if not joined or is_cut else [(" ", part[0][1]), *trim(part)]
         said = text

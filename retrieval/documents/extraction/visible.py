@@ -42,7 +42,7 @@ def is_hidden(element: etree._Element) -> bool:
     )
 
 
-def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
+def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return the hidden elements that a visible control opens, with the control of each.
 
     A control names the element or directly precedes it. A heading is a control only if the page has several in this

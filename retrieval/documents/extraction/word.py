@@ -36,7 +36,7 @@ from retrieval.documents.extraction.office_xml import (
     write_equation,
 )
 from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title
 
 # Word stores the English name of a heading style; other programs use their own language.
@@ -234,7 +234,7 @@ class _Reader:
             ]
             for row in table._tbl.tr_lst
         ]
-        return spread(rows)
+        return spread_merged_cells(rows)
 
     def _read_cell(self, cell: _Cell) -> str:
         words = []

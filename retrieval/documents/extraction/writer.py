@@ -42,7 +42,7 @@ class TableCell:
     goes_on: bool = False
 
 
-def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
+def spread_merged_cells(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts of a table by row and column, with all column names in the first row.
 
     The text of a cell that is merged over rows is repeated in each row. The text of a cell that is merged over columns

@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box
 
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
@@ -68,7 +68,7 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
             start = left * across + at * step
             boxes.append((start, top * down, start + step, bottom * down))
     sizes = [_estimate_font_size(word[0], (word[4] - word[2]) * down) for word in words]
-    box: Box = around(boxes)
+    box: Box = find_surrounding_box(boxes)
     return PrintedLine("".join(text), box, round(median(sizes), 1) or 1.0, boxes=boxes)
 
 

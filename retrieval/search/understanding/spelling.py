@@ -124,7 +124,7 @@ class _Replacement:
 def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
     replacements = _rewrite_codes(question, vocabulary)
     for token in _find_unknown(question, vocabulary, replacements):
-        meant = _find_certain(token, question, vocabulary)
+        meant = _find_certain_correction(token, question, vocabulary)
         if meant:
             replacements.append(_Replacement(token.start, token.end, meant))
     if not replacements:
@@ -156,7 +156,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(dict.fromkeys(questions)) if offers else ()
 
 
-def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
+def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary) -> str:
     """Return the word that was certainly meant; empty if uncertain, or if the token looks like a name.
 
     Names are not corrected, because different names are often similar.

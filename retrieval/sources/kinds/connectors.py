@@ -326,7 +326,7 @@ class ConnectorSource(Connector):
         stream = _unescape(key.partition("/")[0])
         return stream not in self._streams or self._reading.covers(stream, last_run)
 
-    def settle(self, saved: int, *, is_all: bool) -> None:
+    def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:
             self._reading.store(saved, is_all=is_all, is_complete=self.broke_off is None)
 

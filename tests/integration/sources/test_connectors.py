@@ -18,7 +18,7 @@ from core.job_queue import sweep
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import read_all_options
-from retrieval.sources.sync_runs import request_due, request_run, sync
+from retrieval.sources.sync_runs import request_due_runs, request_run, sync
 from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, stopped_while_saving
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
@@ -109,7 +109,7 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
     assert run.is_preview
     assert [sample["title"] for sample in run.details["samples"]] == ["a", "b", "c"]
     Source.objects.update(next_run_at=None)
-    assert (request_due(), names()) == (0, [])
+    assert (request_due_runs(), names()) == (0, [])
     act(page, source, "sync")
     assert numbers(do_last(source)) == (6, 0, 0, 0, 0)
     source.refresh_from_db()

@@ -111,10 +111,10 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
     assert sync(run.pk) is None
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 0
     sync_runs.resume(source)
-    assert sync_runs.request_due() == 1
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 1
+    assert sync_runs.request_due_runs() == 0
 
 
 def test_one_bad_file_does_not_stop_the_others(shelf, source):
@@ -323,16 +323,16 @@ def test_a_redirect_into_the_own_network_is_refused(site, collection, settings, 
 
 
 def test_the_schedule_begins_what_is_due(source):
-    assert sync_runs.request_due() == 1
+    assert sync_runs.request_due_runs() == 1
     source.refresh_from_db()
     assert timedelta(minutes=59) < source.next_run_at - timezone.now() <= timedelta(minutes=60)
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 0
     with pytest.raises(sync_runs.RunRefused):
         sync_runs.request_run(source)
     [run] = source.runs.all()
     sync(run.pk)
     Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
-    assert sync_runs.request_due() == 1
+    assert sync_runs.request_due_runs() == 1
 
 
 def test_only_so_many_runs_are_under_way_at_once(source, collection, shelf):
