@@ -50,4 +50,4 @@ class NotFitted(RagsiteError):
 
 
 class DocumentRejected(RagsiteError):
-    """The file cannot become searchable text, and a retry will not help. For the admin who uploaded it."""
+    """The file cannot become searchable text, and a retry will not help. For the admin who uploaded the file."""

@@ -46,7 +46,7 @@ class ReadersSerializer(KnownFieldsOnly):
 
 @extend_schema_field(ReadersSerializer)
 class ReadersField(serializers.Field[dict[str, Any], Any, Any, Any]):
-    """A JSON object; forms send it as text."""
+    """A field for a JSON object, which a form sends as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         readers = ReadersSerializer(data=parse_metadata(data) if isinstance(data, str) else data)

@@ -20,7 +20,7 @@ from retrieval.types import DateRange, NumberRange, QueryClass, SearchMethod
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
-    """A JSON object; forms send it as text."""
+    """A field for a JSON object, which a form sends as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, object]:
         return validate_metadata(parse_metadata(data) if isinstance(data, str) else data)

@@ -134,7 +134,7 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """Return the offsets in two query parameters; None if they are invalid, or contain only white space."""
+    """Return the range in two query parameters; None if it is invalid, or contains only white space."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
     # White space is stripped, because the page scrolls to the first character.

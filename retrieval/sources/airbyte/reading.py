@@ -83,7 +83,7 @@ class Reading:
         return self.is_full and last_run < self._began_run
 
     def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the last STATE sent before the first ``saved`` items; with ``is_all``, the last STATE of all."""
+        """Store the last STATE sent within the first ``saved`` items; with ``is_all``, the last one of all."""
         if not self._incremental:
             return
         reached = [number for number, (items, _parts) in enumerate(self._checkpoints) if is_all or items <= saved]
