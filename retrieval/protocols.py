@@ -50,11 +50,11 @@ class Ranker(Protocol):
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return the scores of these chunks as far as ``stored`` has their data. No database query is needed."""
 
-    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+    def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the question's terms in each of these chunks, most significant first."""
         return {}
 
-    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+    def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return the share of the question's words in each chunk, in [0, 1]; rare words count more."""
         return {}
 

@@ -122,7 +122,7 @@ class RetrieverWeights:
         if not (self.vector >= 0 and self.lexical >= 0 and self.vector + self.lexical > 0):
             raise ValueError(f"Weights must be non-negative and not both zero, not {self}.")
 
-    def of(self, retriever: Retriever) -> float:
+    def get(self, retriever: Retriever) -> float:
         return self.vector if retriever is Retriever.VECTOR else self.lexical
 
 

@@ -97,7 +97,7 @@ def _candidates(
         return
     known = {wording.pk for wording in exact}
     for wording in find_nearest_wordings(wordings, vector)[:MOST_CANDIDATES]:
-        likeness = calibration.likeness(1.0 - wording.distance)
+        likeness = calibration.convert_to_likeness(1.0 - wording.distance)
         if likeness >= LEAST_LIKENESS and wording.pk not in known and ask_alike(question, wording.text):
             yield wording.approved, min(1.0, likeness)
 

@@ -143,7 +143,7 @@ def used_weights(trace: SearchTrace) -> dict[str, float]:
 
     Some methods discount a retriever for the whole question. A weight of single candidates is not the search's.
     """
-    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:
         scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]
         weights = {score.weight for score in scores if score.score is not None}

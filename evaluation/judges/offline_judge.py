@@ -63,7 +63,9 @@ def relevancies(
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
-    similarities = np.clip([calibration.closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
+    similarities = np.clip(
+        [calibration.convert_to_closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0
+    )
     asked = set(find_stems(question))
     for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
         coverage = len(asked & set(find_stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity

@@ -54,15 +54,15 @@ class Calibration:
     across_languages: bool = False
     vector_weight: float | None = None
 
-    def closeness(self, cosine: float) -> float:
+    def convert_to_closeness(self, cosine: float) -> float:
         """Convert the cosine of question and passage: 0 if unrelated, 1 if typical for an answer; no bounds."""
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
-    def likeness(self, cosine: float) -> float:
+    def convert_to_likeness(self, cosine: float) -> float:
         """Convert the cosine of two texts: 0 if unrelated, 1 for equal texts; may be negative."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
-    def cosine_of_likeness(self, likeness: float) -> float:
+    def convert_to_cosine(self, likeness: float) -> float:
         return self.unrelated_texts + likeness * (1.0 - self.unrelated_texts)
 
 

@@ -85,7 +85,7 @@ class Draft(Job):
             | Q(status__in=cls.ENDED, working_copy__isnull=False)
         )
 
-    def give_back(self, error: str) -> bool:
+    def cancel_publication(self, error: str) -> bool:
         """Cancel a publication and show the admin ``error``; return False if this process has lost the lease."""
         publishing = self.held().filter(status=self.Status.PUBLISHING)
         return bool(
@@ -103,5 +103,5 @@ class Draft(Job):
 
     def interrupt(self) -> None:
         message = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
-        if not (self.is_last_attempt and self.give_back(message % self.attempts)):
+        if not (self.is_last_attempt and self.cancel_publication(message % self.attempts)):
             self.postpone(self.error, timedelta())

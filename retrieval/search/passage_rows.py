@@ -151,7 +151,9 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
         vector = encode_query(question)
         for pk, wordings in given.items():
             alike = [wording for wording in wordings if ask_alike(question, wording)]
-            if any(calibration.likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike):
+            if any(
+                calibration.convert_to_likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike
+            ):
                 found.add(pk)
     except RagsiteError as error:
         logger.warning("A question was compared with those of passages by its words alone: %s", error)

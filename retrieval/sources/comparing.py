@@ -26,7 +26,7 @@ from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_br
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.options import is_wanted, lock_metadata
+from retrieval.sources.options import is_included, lock_metadata
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -203,7 +203,7 @@ class Comparison:
         self._started = time.monotonic()
         while waiting:
             found = waiting.popleft()
-            if found.key in self._visited or not (found.is_entry or is_wanted(found.name, self._source.options)):
+            if found.key in self._visited or not (found.is_entry or is_included(found.name, self._source.options)):
                 continue
             self._visited.add(found.key)
             self._present.add(found.key)
@@ -292,7 +292,7 @@ class Comparison:
                 raise SourceRefused(str(error)) from error
 
     def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
-        data = fetched.data if is_wanted(found.name, self._source.options) else None
+        data = fetched.data if is_included(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:

@@ -157,7 +157,7 @@ def _decrypt_secrets(source: Source) -> dict[str, str]:
     return secrets
 
 
-def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
+def is_included(name: str, options: Mapping[str, Any]) -> bool:
     """Return whether the patterns allow the name, and it is no hidden or backup file. `*` also matches `/`."""
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)

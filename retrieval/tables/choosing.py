@@ -54,7 +54,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     matching = rows
     conditions: list[Condition] = []
     for condition in reading.conditions:
-        fitting = [row for row in matching if condition.holds(row.values[condition.column])]
+        fitting = [row for row in matching if condition.is_met_by(row.values[condition.column])]
         if fitting:
             matching, conditions = fitting, [*conditions, condition]
     if reading.order is not None and any(

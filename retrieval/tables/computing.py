@@ -65,7 +65,7 @@ def _find_matching(reading: TableReading, conditions: Sequence[Condition], table
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
         if not row.is_of_data:
             continue
-        held = [condition.holds(row.values[condition.column]) for condition in conditions]
+        held = [condition.is_met_by(row.values[condition.column]) for condition in conditions]
         if False in held:
             continue
         if None in held:

@@ -63,7 +63,7 @@ def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int |
     return [
         row
         for row in table.read_rows(columns)
-        if all(condition.holds(row.values[condition.column]) for condition in conditions)
+        if all(condition.is_met_by(row.values[condition.column]) for condition in conditions)
     ]
 
 

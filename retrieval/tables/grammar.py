@@ -51,12 +51,12 @@ class Condition:
     shown: str = ""
     is_negated: bool = False
 
-    def holds(self, value: CellValue) -> bool | None:
+    def is_met_by(self, value: CellValue) -> bool | None:
         """Return whether the value meets the condition; None if the value cannot be compared."""
-        found = self._holds(value)
+        found = self._compare_value(value)
         return found if found is None or not self.is_negated else not found
 
-    def _holds(self, value: CellValue) -> bool | None:
+    def _compare_value(self, value: CellValue) -> bool | None:
         if is_empty(value):
             is_low = self.operator in ("<", "<=") or (self.operator == "=" and 0.0 in self.values)
             return None if self.is_negated or is_low else False

@@ -114,12 +114,12 @@ def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
     found = []
     for line in page.lines:
         if boxes := line.boxes[max(0, first - start) : max(0, last - start)]:
-            found.append(_to_units(find_surrounding_box(boxes), page))
+            found.append(_scale_box(find_surrounding_box(boxes), page))
         start += len(line.text)
     return found[:MOST_BOXES]
 
 
-def _to_units(box: Box, page: PrintedPage) -> FoundBox:
+def _scale_box(box: Box, page: PrintedPage) -> FoundBox:
     width, height = (page.height, page.width) if page.turned in (90, 270) else (page.width, page.height)
     left, top, right, bottom = turn_box(box, page.turned, width, height)
     x, y = round(left * UNITS / width), round(top * UNITS / height)

@@ -143,7 +143,7 @@ def resume(draft_id: int) -> Draft | None:
         return None
     except Exception:
         logger.exception("Draft %s could not be resumed.", draft_id)
-        if not draft.give_back(_t("Publishing it failed, and nothing was changed. The log says why.")):
+        if not draft.cancel_publication(_t("Publishing it failed, and nothing was changed. The log says why.")):
             draft.postpone(_t("This step failed; it is tried again by itself. The log says why."))
     return Draft.objects.filter(pk=draft_id).first()
 
@@ -195,7 +195,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
     if read_versions(draft) != draft.permitted_versions:
-        draft.give_back(_t("The documents changed while the draft waited to be published: check it again."))
+        draft.cancel_publication(_t("The documents changed while the draft waited to be published: check it again."))
         return False
     found = find_draft_changes(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):

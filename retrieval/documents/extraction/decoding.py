@@ -105,18 +105,18 @@ def _guess(data: bytes) -> str | None:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
-    if _are_usual(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
+    if _are_common_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
     # ISO 8859-15 has the euro sign. Mac Roman has these letters at codes where other code pages have none.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
-        if _are_usual(written, letters):
+        if _are_common_letters(written, letters):
             return written
     codec = guess_codec(data)
     return data.decode(codec, errors="replace") if codec else None
 
 
-def _are_usual(text: str, letters: str) -> bool:
+def _are_common_letters(text: str, letters: str) -> bool:
     special = [char for char in text[:_SAMPLE_BYTES] if char > "\x7f"]
     return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 

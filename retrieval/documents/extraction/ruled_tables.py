@@ -111,7 +111,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
     """Return the rules of each possible table: rules that cross, or horizontal rules of equal width."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
-        met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
+        met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]
         if met:
             parts = [part for part in parts if not any(part is other for other in met)]
             parts.append(
@@ -137,7 +137,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
     return regions + [(part, []) for part in groups if len(part) >= _FEWEST_RULES]
 
 
-def _meet(level: RuledLine, upright: RuledLine) -> bool:
+def _do_rules_meet(level: RuledLine, upright: RuledLine) -> bool:
     return (
         level.start - _NEAR <= upright.at <= level.end + _NEAR
         and upright.start - _NEAR <= level.at <= upright.end + _NEAR

@@ -77,7 +77,7 @@ class FourBitFile:
             self._tensors[name.decode()] = tuple(place)
         self._word_blocks = self._get_blocks("emb.word", self.words, self.width)
 
-    def pieces(self) -> Iterator[tuple[str, float]]:
+    def iterate_pieces(self) -> Iterator[tuple[str, float]]:
         ends = self._read_array("<u4", self._pieces_at, self.piece_count + 1)
         scores = self._read_array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
         text_at = self._pieces_at + ends.nbytes + scores.nbytes
@@ -85,7 +85,7 @@ class FourBitFile:
         for number, score in enumerate(scores):
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
-    def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
+    def read_word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
         """Return the vectors of these vocabulary entries, shape (len(ids), width)."""
         return _unpack_values(self._word_blocks[ids])
 
@@ -150,17 +150,17 @@ class E5Runtime:
     pieces: SentencePieceProcessor
     weights: FourBitFile
 
-    def ids(self, text: str, prompt: str) -> list[int]:
+    def encode_ids(self, text: str, prompt: str) -> list[int]:
         """Return at most POSITIONS token ids of prompt and text, including the ids for start and end."""
         read = replace_surrogates(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
 
-    def sentence(self, text: str, prompt: str) -> Vectors:
-        ids = self.ids(text, prompt)
-        return embed(self.session, None, {"word_rows": self.weights.word_rows(np.array(ids))[None]}, len(ids))
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
+        ids = self.encode_ids(text, prompt)
+        return embed(self.session, None, {"word_rows": self.weights.read_word_rows(np.array(ids))[None]}, len(ids))
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(ids) for ids in self.pieces.encode([replace_surrogates(text) for text in texts], num_threads=1)]
 
 
@@ -256,7 +256,7 @@ def build_sentencepiece_model(weights: FourBitFile) -> bytes:
     model.normalizer_spec.escape_whitespaces = True
     # The last piece is <mask>.
     special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
-    for number, (text, score) in enumerate(weights.pieces()):
+    for number, (text, score) in enumerate(weights.iterate_pieces()):
         piece = model.pieces.add(piece=text, score=score)
         # Control pieces never match text.
         if number in special:

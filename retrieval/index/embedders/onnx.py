@@ -41,10 +41,10 @@ GRAPH_VERSION = 1
 
 
 class Runtime(Protocol):
-    def sentence(self, text: str, prompt: str) -> Vectors:
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
         """Return the unit vector of ``prompt`` followed by ``text``. Raises: EmbeddingFailed."""
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, as :meth:`TextEmbedder.count_tokens`."""
 
 
@@ -93,7 +93,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         self._get_runtime(progress)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._get_runtime().count(texts)
+        return self._get_runtime().count_tokens(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of the texts, shape (len(texts), dimension). An empty text also has a vector.
@@ -105,13 +105,13 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
             return vectors
         runtime, prompt = self._get_runtime(), self.prompts.document
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-            for row, vector in enumerate(pool.map(lambda text: runtime.sentence(text, prompt), texts)):
+            for row, vector in enumerate(pool.map(lambda text: runtime.embed_sentence(text, prompt), texts)):
                 vectors[row] = vector
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """Return the question's unit vector, shape (dimension,). Raises: EmbeddingFailed, ImproperEmbedder."""
-        return self._get_runtime().sentence(text, self.prompts.query)
+        return self._get_runtime().embed_sentence(text, self.prompts.query)
 
     def _get_runtime(self, progress: Callable[[str], None] | None = None) -> Runtime:
         runtime: Runtime | None = self._runtime
@@ -215,17 +215,17 @@ class LocalEmbedder(OnnxEmbedder):
                 "nearly all of them."
             )
         label = re.sub(r"[^\w.-]", "-", model.rstrip("/").rpartition("/")[2])[:80]
-        self.name = f"{label}/{'int8' if self._read.is_weights else 'onnx'}/{digest[:12]}"
+        self.name = f"{label}/{'int8' if self._read.has_raw_weights else 'onnx'}/{digest[:12]}"
         if self.prompts != Prompts():
             self.name += f"/{hashlib.sha256(repr(self.prompts).encode()).hexdigest()[:8]}"
         self.graph_path = self._read.file
-        if self._read.is_weights:
+        if self._read.has_raw_weights:
             self.graph_path = cache_dir / f"{label}-{digest[:12]}-int8-v{GRAPH_VERSION}.onnx"
 
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
         read = self._read
         try:
-            session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
+            session = self.graph_session(progress) if read.has_raw_weights else open_session(str(read.file))
             output, finish = self._choose_output(session)
             tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
@@ -244,7 +244,7 @@ class LocalEmbedder(OnnxEmbedder):
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
         if hidden is not None and (read.pooling is not None or sentence is None):
-            steps = [(read.pooling or Pooling.MEAN).of, *(each.load() for each in read.dense)]
+            steps = [(read.pooling or Pooling.MEAN).pool, *(each.load() for each in read.dense)]
         elif sentence is None:
             given = ", ".join(each.name for each in session.get_outputs())
             raise ValueError(f"it gives {given}, and no vector for each token")

@@ -44,7 +44,7 @@ class Pooling(StrEnum):
     MAX = "pooling_mode_max_tokens"
     LAST = "pooling_mode_lasttoken"
 
-    def of(self, hidden: Vectors) -> Vectors:
+    def pool(self, hidden: Vectors) -> Vectors:
         """Pool the vectors of all tokens: shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
@@ -121,7 +121,7 @@ class SentenceModel:
     prompts: Prompts
 
     @property
-    def is_weights(self) -> bool:
+    def has_raw_weights(self) -> bool:
         return self.file.name == WEIGHTS
 
     @property

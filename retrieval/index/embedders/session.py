@@ -160,7 +160,7 @@ class EmbeddingRuntime:
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [
             len(encoding.ids)
             for start in range(0, len(texts), COUNTED_AT_ONCE)
@@ -169,7 +169,7 @@ class EmbeddingRuntime:
             )
         ]
 
-    def sentence(self, text: str, prompt: str) -> Vectors:
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
         feed = build_model_inputs(encoding, self.inputs)
         return embed(self.session, [self.output], feed, len(encoding.ids), self.finish)

@@ -139,7 +139,7 @@ def fuse(
         retriever: method.worth(RetrieverResults(chunks, known[retriever], candidates, plan.settings.rrf_k))
         for retriever, chunks in listed.items()
     }
-    weights = {retriever: plan.weights.of(retriever) for retriever in listed}
+    weights = {retriever: plan.weights.get(retriever) for retriever in listed}
     if method.discounts_words and len(weights) > 1:
         weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
     silent = dict.fromkeys(Retriever, SILENT)

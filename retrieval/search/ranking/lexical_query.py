@@ -16,7 +16,12 @@ from retrieval.index.term_statistics import (
 )
 from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
-from retrieval.search.understanding.vocabulary import Expansion, expand, find_unknown_terms, read_document_frequencies
+from retrieval.search.understanding.vocabulary import (
+    Expansion,
+    expand_term,
+    find_unknown_terms,
+    read_document_frequencies,
+)
 from retrieval.text.terms import (
     DIMENSIONS,
     compute_lexeme_dimension,
@@ -294,7 +299,7 @@ def build_queries(
                 meant := tuple(
                     expansion
                     for lexeme in of_word.get(configuration, ())
-                    for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                    for expansion in expand_term(typed, lexeme, configuration, pks, collection_ids, passages, readers)
                 )
             )
         }

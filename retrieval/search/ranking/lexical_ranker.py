@@ -164,7 +164,7 @@ class Bm25Ranker(Ranker):
             scores.update(zip(held.ids, total.tolist(), strict=True))
         return scores
 
-    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+    def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return each chunk's share of the question's words, weighted by idf, from 0 to 1.
 
         A word that no passage contains has the highest idf. Its expansions count by their weight.
@@ -183,7 +183,7 @@ class Bm25Ranker(Ranker):
                 shares.update(zip(held.ids, np.minimum(1.0, found / total).tolist(), strict=True))
         return shares
 
-    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+    def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         return {
             pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
             for _, held in self._read(stored)

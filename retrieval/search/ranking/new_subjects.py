@@ -31,8 +31,8 @@ def is_new_subject(
     if begins_with_conjunction(question) or points_back(question):
         return False
     scored = {candidate.chunk_id: candidate for candidate in alone}
-    shown = [strengths.of(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
-    best = strengths.of(alone[0])
+    shown = [strengths.measure(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
+    best = strengths.measure(alone[0])
     if best > STRONG and best - shown[0] > MUCH_STRONGER:
         return True
     was_compared = any(Retriever.VECTOR in candidate.retrievers for candidate in alone)

@@ -39,12 +39,12 @@ class Strengths:
         found = self.languages.get(candidate.chunk_id, "")
         return bool(found and self.language) and found != self.language
 
-    def closeness(self, candidate: Candidate) -> float:
+    def measure_closeness(self, candidate: Candidate) -> float:
         said = candidate.retrievers.get(Retriever.VECTOR)
-        return self.calibration.closeness(said.score) if said is not None and said.score is not None else 0.0
+        return self.calibration.convert_to_closeness(said.score) if said is not None and said.score is not None else 0.0
 
-    def of(self, candidate: Candidate) -> float:
-        closeness = self.closeness(candidate)
+    def measure(self, candidate: Candidate) -> float:
+        closeness = self.measure_closeness(candidate)
         strength = closeness + self.shares.get(candidate.chunk_id, 0.0)
         if self.calibration.across_languages and self.is_foreign(candidate):
             return max(strength, ACROSS_LANGUAGES * closeness)
@@ -59,13 +59,13 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     are not moved.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
-    closest = max(map(strengths.closeness, foreign), default=math.inf)
+    closest = max(map(strengths.measure_closeness, foreign), default=math.inf)
     own = [
         each.score
         for each in ranked[:SHOWN]
         if strengths.languages.get(each.chunk_id) == strengths.language
-        and (closeness := strengths.closeness(each)) >= PASSABLE_CLOSENESS
-        and (strengths.of(each) >= PASSABLE or closeness >= closest)
+        and (closeness := strengths.measure_closeness(each)) >= PASSABLE_CLOSENESS
+        and (strengths.measure(each) >= PASSABLE or closeness >= closest)
     ]
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:

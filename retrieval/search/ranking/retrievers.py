@@ -59,7 +59,7 @@ def run_retrievers(
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
         for query in queries
         for retriever in Retriever
-        if plan.weights.of(retriever) > 0
+        if plan.weights.get(retriever) > 0
     }
     # This thread's connection goes back to the pool, because the retrievers' threads need one each.
     release_connections()
@@ -112,13 +112,13 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
         return {}
     try:
         embedder_id = ranker.embedder_id
-        if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:
+        if embedder_id is None and plan.weights.get(Retriever.VECTOR) > 0:
             embedder_id = find_searched_embedder().pk
         with statements_within(plan.retriever_timeout_seconds):
             return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],
                 embedder_id,
-                terms=plan.weights.of(Retriever.LEXICAL) > 0,
+                terms=plan.weights.get(Retriever.LEXICAL) > 0,
             )
     except (DatabaseError, RagsiteError):
         return None  # `load_candidate_data` reads the data again, and reports a failure.
@@ -198,9 +198,9 @@ def _collect_candidate_data(results: Sequence[RetrieverResult], stored: Mapping[
         if stored.keys() - listed:
             scored = result.ranker.score(stored)
             scores[result.ranking.retriever] = {pk: score for pk, score in scored.items() if pk not in listed}
-        terms = result.ranker.matched_terms(stored)
+        terms = result.ranker.find_matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed})
-        shares.update(result.ranker.word_shares(stored))
+        shares.update(result.ranker.compute_word_shares(stored))
     return CandidateData(
         scores,
         matched,

@@ -89,7 +89,7 @@ class Vocabulary(Protocol):
     @property
     def knows_words(self) -> bool: ...
 
-    def unknown_words(self, text: str) -> Sequence[str]:
+    def find_unknown_words(self, text: str) -> Sequence[str]:
         """Return the words of ``text`` that no document contains in any form, also not as a part of a word."""
 
     def is_ordinary(self, word: str) -> bool:
@@ -121,7 +121,7 @@ class _Replacement:
     text: str
 
 
-def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
+def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None:
     replacements = _rewrite_codes(question, vocabulary)
     for token in _find_unknown(question, vocabulary, replacements):
         meant = _find_certain_correction(token, question, vocabulary)
@@ -133,7 +133,7 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
     return Correction(_replace(question, replacements), replaced)
 
 
-def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return questions that the user may have meant, with similar words; empty if documents contain all words."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
@@ -188,7 +188,7 @@ def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replac
     if not words:
         return []
     unquoted = parse(question).unquoted
-    unknown = {word.lower() for word in vocabulary.unknown_words(unquoted)}
+    unknown = {word.lower() for word in vocabulary.find_unknown_words(unquoted)}
     return [token for token in words if token.lower in unknown]
 
 

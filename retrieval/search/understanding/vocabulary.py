@@ -140,7 +140,7 @@ def find_unknown_terms(
     return dict(list(unknown.items())[:MOST_TERMS])
 
 
-def expand(
+def expand_term(
     typed: str,
     lexeme: str,
     configuration: str,
@@ -253,7 +253,7 @@ class CollectionVocabulary:
     def _configurations(self) -> dict[str, tuple[int, ...]]:
         return group_by_configuration(self._collections)
 
-    def unknown_words(self, text: str) -> list[str]:
+    def find_unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
         spoken = expand_identifiers(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
@@ -277,7 +277,7 @@ class CollectionVocabulary:
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
             for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
-                expansions = expand(
+                expansions = expand_term(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])

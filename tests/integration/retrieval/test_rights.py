@@ -145,7 +145,7 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
         assert [each.text for each in vocabulary.find_near_words("zalvorqim")] == near
         assert vocabulary.find_near_codes("qx4711c") == codes
     vocabulary = CollectionVocabulary(others.collections, others.readers)
-    assert vocabulary.unknown_words("zalvorquim boiler") == ["zalvorquim"]
+    assert vocabulary.find_unknown_words("zalvorquim boiler") == ["zalvorquim"]
     assert "zalvorquim" not in repr(search("What is zalvorqim?", others).trace)
     assert count_matches("zalvorquim", others) == 0
     assert count_matches("zalvorquim", theirs) == 1

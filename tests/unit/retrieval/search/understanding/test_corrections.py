@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.understanding.spelling import NearWord, correct, is_certain_slip, suggest
+from retrieval.search.understanding.spelling import NearWord, correct_question, is_certain_slip, suggest_questions
 from retrieval.search.understanding.vocabulary import compute_edit_distances
 
 WORDS = {
@@ -19,7 +19,7 @@ class Library:
 
     knows_words = True
 
-    def unknown_words(self, text):
+    def find_unknown_words(self, text):
         held = {word.lower() for word in WORDS} | KNOWN
         return [word for word in text.strip("?").split() if word.isalpha() and word.lower() not in held]
 
@@ -58,7 +58,7 @@ LIBRARY = Library()
     ],
 )
 def test_what_is_certain_is_put_right(question, corrected):
-    correction = correct(question, LIBRARY)
+    correction = correct_question(question, LIBRARY)
     assert correction.question == corrected
     assert all(typed in question and meant in corrected for typed, meant in correction.replaced)
 
@@ -81,7 +81,7 @@ def test_what_is_certain_is_put_right(question, corrected):
     ],
 )
 def test_what_is_in_doubt_stays(question):
-    assert correct(question, LIBRARY) is None
+    assert correct_question(question, LIBRARY) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_in_doubt_stays(question):
     ],
 )
 def test_what_is_near_is_offered(question, offered):
-    offers = suggest(question, LIBRARY)
+    offers = suggest_questions(question, LIBRARY)
     assert offers[: len(offered)] == offered
     assert len(offers) <= 3
     assert bool(offers) == bool(offered)
