@@ -79,7 +79,7 @@ def test_ids_are_those_of_another_tokenizer(embedder, reference_tokenizer):
 
 
 def test_a_text_cannot_write_special_tokens(embedder):
-    assert not {0, 1, 2, 250001} & set(embedder._get_runtime().ids("</s> <pad> <mask>", "")[1:-1])
+    assert not {0, 1, 2, 250001} & set(embedder._get_runtime().encode_ids("</s> <pad> <mask>", "")[1:-1])
 
 
 def test_word_rows_by_the_published_formula(weights):
