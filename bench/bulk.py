@@ -24,7 +24,7 @@ from retrieval.index.chunk_writer import (
     insert_chunks,
     lock_statistics,
     mean_length,
-    reweigh,
+    recompute_term_weights,
 )
 from retrieval.models import (
     Chunk,
@@ -78,7 +78,7 @@ def replace_documents(
         statistics = lock_statistics(collection.pk)
         statistics.reference_length, statistics.weighting = reference_length, describe_weighting()
         recount(statistics)
-        reweigh(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
+        recompute_term_weights(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:

@@ -31,7 +31,7 @@ from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.sources.network import resolve
 from retrieval.sources.options import SecretField, warn_of_removed_secret
 
@@ -81,7 +81,7 @@ class CitationInline(ReadOnlyInline):
 
     @admin.display(description=_("document"))
     def passage(self, citation: Citation) -> SafeString | str:
-        address = passage_url(citation.document_id, citation.start, citation.end)
+        address = build_passage_url(citation.document_id, citation.start, citation.end)
         return (
             format_html('<a href="{}">{}</a>', address, citation.document_title) if address else citation.document_title
         )

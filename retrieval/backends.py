@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def build_backend(setting: str, alias: str = "") -> Any:
-    """Return the backend of {"BACKEND": dotted path, "OPTIONS": {...}}, or of one alias in the setting.
+    """Return the backend that a setting names, or that it names for ``alias``.
 
-    Raises: ImproperlyConfigured.
+    The setting is {"BACKEND": dotted path, "OPTIONS": {...}}, or a mapping from aliases to such. Raises:
+    ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
     if alias:
@@ -39,7 +40,6 @@ def get_question_generator() -> QuestionGenerator | None:
 
 @functools.cache
 def get_reformulator() -> QueryReformulator | None:
-    """Return the model that rewrites questions, or None. Raises: ImproperlyConfigured."""
     built: QueryReformulator | None = build_backend("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 

@@ -1,4 +1,4 @@
-"""System checks: an unusable backend is reported at start, not at the first question."""
+"""System checks, which report an unusable backend when the site starts, and not at the first question."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from retrieval import backends
 from retrieval.documents import sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.profile_settings import NO_RERANKER
 
 
 @register()
-def backends_can_be_made(**_: Any) -> list[CheckMessage]:
+def check_backends(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     for build in (embedder_choice.get_new_embedder, backends.get_question_generator, backends.get_reformulator):
         try:
@@ -26,24 +26,24 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
         except EmbeddingFailed:
-            pass  # the table of embedders is missing before the first migration
+            pass  # before the first migration, there is no table of embedders
     return messages
 
 
 @register()
-def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
+def check_calibration(**_: Any) -> list[CheckMessage]:
     try:
         name = embedder_choice.get_new_embedder().name
         if find_calibration(name) is None:
-            return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
+            return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
-        pass  # `backends_can_be_made` reports it
+        pass  # `check_backends` reports it
     return []
 
 
 @register()
-def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
-    """Return errors of all rerankers, because an admin may choose any."""
+def check_rerankers(**_: Any) -> list[CheckMessage]:
+    """Return the errors of all rerankers, because an admin may choose any of them."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(
@@ -58,7 +58,7 @@ def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def sandbox_is_whole(**_: Any) -> list[CheckMessage]:
+def check_sandbox(**_: Any) -> list[CheckMessage]:
     if not (missing := sandbox.state().missing_guards):
         return []
     read = "no file is read (SANDBOX_REQUIRED)" if settings.SANDBOX_REQUIRED else "files are read without them"

@@ -1,4 +1,4 @@
-"""Write a search over the API as a command for a terminal."""
+"""Write a search as a curl command, to copy into a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-# As in the API's own check.
 LONGEST_QUERY = 2000
 
 
@@ -24,7 +23,7 @@ def write_search(
     top_k: int | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a curl command that searches this site with the key in $API_KEY, and asks for the explanation."""
+    """Return a curl command for this search with an explanation. It takes the API key from $API_KEY."""
     body: dict[str, object] = {"query": query[:LONGEST_QUERY], "method": method or "default", "explain": True}
     if collection:
         body["collection"] = collection

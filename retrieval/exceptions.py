@@ -1,4 +1,4 @@
-"""Errors of retrieval; each docstring names the reader of its message."""
+"""Errors of retrieval. Each docstring says for whom the message is."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from core.exceptions import RagsiteError, ServiceUnavailable
 
 
 class InvalidQuery(RagsiteError):
-    """The question cannot be searched. For the user who asked; becomes a 400."""
+    """The question cannot be searched. For the user who asked. The API answers 400."""
 
 
 class SearchUnavailable(ServiceUnavailable):
-    """Every retriever failed. For the user who asked, without internals; becomes a 503."""
+    """Every retriever failed. For the user who asked, without internal details. The API answers 503."""
 
 
 class SearchBusy(SearchUnavailable):
-    """Too many searches run now. For the user who asked; becomes a 503 with `Retry-After`."""
+    """Too many searches are running. For the user who asked. The API answers 503 with `Retry-After`."""
 
     retry_after_seconds = 2
 
 
 class RetrieverFailed(RagsiteError):
-    """One retriever failed or was late. For the operator."""
+    """A retriever failed or was late. For the operator."""
 
 
 class NodeLost(RetrieverFailed):
@@ -46,8 +46,8 @@ class ImproperEmbedder(RagsiteError):
 
 
 class NotFitted(RagsiteError):
-    """No thresholds could be fitted for the embedder. For the operator."""
+    """Thresholds could not be fitted to the embedder. For the operator."""
 
 
 class DocumentRejected(RagsiteError):
-    """The file cannot become searchable text, also not in another attempt. For the admin who uploaded it."""
+    """The file cannot become searchable text, and a retry will not help. For the admin who uploaded the file."""

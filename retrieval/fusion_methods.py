@@ -1,7 +1,7 @@
-"""Declare the methods that make one ranking from two retrievers. PURE.
+"""Declare the fusion methods, which combine the scores of two retrievers to one ranking. PURE.
 
-A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``: commands, API, forms and
-`docs/search.md` follow.
+A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``. Commands, API, forms and
+`docs/search.md` then list it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def _(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResults:
-    """One retriever's results for one search.
+    """The results of one retriever for one search.
 
-    ``listed`` are the chunks that it returned, by id. ``known`` also has its scores of other candidates.
+    ``listed`` are the chunks that it returned, by id. ``known`` has the scores of these and of other candidates.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -31,7 +31,7 @@ class RetrieverResults:
 
 
 def _rank_reciprocally(results: RetrieverResults) -> dict[int, float]:
-    """Return 1 / (rrf_k + rank) of the listed chunks.
+    """Return 1 / (rrf_k + rank) for each listed chunk.
 
     Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
     Methods", SIGIR 2009.
@@ -44,7 +44,7 @@ def _scale_scores(results: RetrieverResults) -> dict[int, float]:
 
 
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
-    """Return the z-scores of all candidates; unknown ones get the retriever's lowest score."""
+    """Return z-scores of all candidates. A candidate without a score gets the retriever's lowest score."""
     lowest = min(results.known.values(), default=0.0)
     return z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
 
@@ -61,11 +61,11 @@ def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
 class FusionMethod:
     """A method of fusion.
 
-    ``worth`` returns the value of chunks in one retriever, by id; a chunk without a value counts as 0. ``weights``
-    multiply the values; None takes the weights of the question's class. ``contribute`` maps the weighted values of one
-    candidate to contributions, which sum to its score. ``is_single`` methods ask one retriever. ``discounts_words``
-    lowers BM25's weight for questions whose words no candidate contains, ``has_bonus`` adds the profile's bonus to
-    candidates of both retrievers.
+    ``worth`` returns values of chunks by id from one retriever's results; a missing value is 0. ``weights`` multiply
+    the values; None means the weights of the question's class. ``contribute`` maps the weighted values of one candidate
+    to contributions, whose sum is its score. ``is_single`` says that only one retriever runs. ``discounts_words``
+    lowers BM25's weight for questions whose words no candidate contains. ``has_bonus`` adds the profile's bonus to
+    candidates that both retrievers listed.
     """
 
     label: str

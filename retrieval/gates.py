@@ -1,4 +1,4 @@
-"""Quality gates for publishing search profiles and drafts. Apps add their gates to GATES when they are ready."""
+"""Quality gates: checks before a search profile or a draft is published. Apps add their gates to GATES."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Objection:
 
 
 class PublicationRefused(RagsiteError):
-    """A gate objects, and no reason to override it was given."""
+    """An error: a gate objects, and nobody gave a reason to override it."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -32,7 +32,7 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before publication; collections that it ``guards`` change only in drafts."""
+    """A check before publication. Documents of a collection that it ``guards`` can only change in drafts."""
 
     objections_to: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]
@@ -46,11 +46,11 @@ def documents_are_guarded(collection: Collection) -> bool:
 
 
 def objections_to(subject: Publishable) -> tuple[Objection, ...]:
-    """Return the gates' objections, in the order of GATES; a gate that fails counts as an objection."""
+    """Return the objections of all gates, in the order of GATES. A gate that raises an error objects."""
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # A failed query must not roll back the publication's transaction.
+            # Otherwise a failed query would roll back the caller's transaction.
             with transaction.atomic():
                 objections += gate.objections_to(subject)
         except Exception as error:

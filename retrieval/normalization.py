@@ -1,4 +1,4 @@
-"""Bring scores of different retrievers to one scale. PURE."""
+"""Convert scores of different retrievers to a common scale. PURE."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ def standard_deviation(scores: Collection[float]) -> float:
     """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
-    # fsum is exact, so the candidates' order cannot change a score.
+    # fsum is exact, so the order of the candidates has no effect.
     mean = math.fsum(scores) / len(scores)
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return scores mapped to [0, 1], best 1, worst 0; all 1 if they are equal; {} for {}.
+    """Scale scores to [0, 1]: the highest is 1, the lowest 0. Equal scores are all 1; {} gives {}.
 
     Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
     """
@@ -29,7 +29,7 @@ def min_max(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return scores in (population) standard deviations from their mean; all 0 if equal; {} for {}.
+    """Return (score - mean) / population standard deviation. Equal scores are all 0; {} gives {}.
 
     Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
     """

@@ -3,8 +3,8 @@ from __future__ import annotations
 from django.urls import reverse
 
 
-def passage_url(document_id: int | None, start: int, end: int) -> str:
-    """Return the address of the document's page with ``text[start:end]`` marked; empty without a document."""
+def build_passage_url(document_id: int | None, start: int, end: int) -> str:
+    """Return the URL of the document's page with ``text[start:end]`` marked; empty without a document."""
     if document_id is None:
         return ""
     return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"

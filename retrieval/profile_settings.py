@@ -1,6 +1,6 @@
-"""All settings of a search that an admin tunes, stored as JSON.
+"""All settings of a search that an admin can tune. They are stored as JSON.
 
-Checks, the admin's form and the table of `docs/search.md` derive from them.
+The checks, the admin's form and the table in `docs/search.md` are generated from them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ KEPT = object()
 class Setting:
     """The description of a setting, in English.
 
-    ``when_empty`` is the meaning of None, which is otherwise refused. ``methods`` None means all. ``as_published`` is
-    the value in a search by a named method, KEPT for the profile's own.
+    ``when_empty`` is the meaning of None; without it, None is refused. ``methods`` are the methods that use the
+    setting, None all. ``as_published`` is the value in a search by a named method; KEPT means the profile's value.
     """
 
     section: str
@@ -58,7 +58,6 @@ LARGEST_BUDGET_TOKENS = 8000
 LARGEST_BLOCKS = 8
 NO_RERANKER = "none"
 
-# (vector, lexical), from the textbook-chatbot design.
 CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
     QueryClass.CODE: RetrieverWeights(0.5, 0.5),
@@ -71,7 +70,7 @@ FUSING = frozenset(method for method, each in METHODS.items() if not each.is_sin
 
 
 class ImproperProfile(ValueError):
-    """No search can run with these settings. For the admin: ``errors`` maps field to sentence."""
+    """An error: the settings are invalid. For the admin: ``errors`` maps fields to sentences."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
@@ -242,7 +241,7 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """Return the settings of a search by a named method: its own weights, no reranker, no boosts."""
+        """Return the settings for a named method as its authors published it: its weights, no reranker, no boosts."""
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 
@@ -256,9 +255,9 @@ def is_within(value: object, low: float, high: float) -> bool:
 
 
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
-    """Return a stored profile's settings; missing ones get defaults, so that old versions stay readable.
+    """Return the settings of a stored profile. Missing ones get defaults, so that old versions can be read.
 
-    Raises: ImproperProfile, which names every unknown field and impossible value.
+    Raises: ImproperProfile, which names every unknown field and invalid value.
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})

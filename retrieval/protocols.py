@@ -1,4 +1,4 @@
-"""Protocols of retrieval's replaceable parts. Settings name backends by dotted path."""
+"""Protocols of the parts of retrieval that settings can replace. A setting names a backend by its dotted path."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class TextEmbedder(Protocol):
-    """A model that turns text into unit vectors of one width.
+    """A model that turns texts into unit vectors with ``dimension`` numbers.
 
-    Vectors of embedders with the same ``name`` are comparable.
+    Vectors by embedders with the same ``name`` can be compared.
     """
 
     name: str
@@ -20,10 +20,10 @@ class TextEmbedder(Protocol):
     max_tokens: int
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch and load what :meth:`embed_query` needs; by default no work. Raises: EmbeddingFailed."""
+        """Download and load what :meth:`embed_query` needs. The default does nothing. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return each text's length in the embedder's tokens, without special tokens or truncation."""
+        """Return each text's number of tokens, without special tokens and truncation."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension), in the given order. Raises: EmbeddingFailed."""
@@ -33,9 +33,9 @@ class TextEmbedder(Protocol):
 
 
 class Ranker(Protocol):
-    """A retriever for one question, with its filters and deadline.
+    """A retriever for one question with filters and a deadline.
 
-    ``embedder_id`` is the embedder of the vectors that it compares, if any.
+    ``embedder_id`` is the embedder whose vectors it compares, or None.
     """
 
     retriever: Retriever
@@ -48,40 +48,40 @@ class Ranker(Protocol):
         """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks, listed or not, as far as ``stored`` allows, without the database."""
+        """Return the scores of these chunks as far as ``stored`` has their data. No database query is needed."""
 
-    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """Return the terms by which these chunks were found, the most significant first."""
+    def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+        """Return the question's terms in each of these chunks, most significant first."""
         return {}
 
-    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+    def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return the share of the question's words in each chunk, in [0, 1]; rare words count more."""
         return {}
 
 
 class Reranker(Protocol):
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch and load what :meth:`score` needs; by default no work. Raises: RerankFailed."""
+        """Download and load what :meth:`score` needs. The default does nothing. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Return each chunk's relevance by id, on the reranker's own scale; higher is better.
+        """Return each chunk's relevance by id, on a scale of the reranker's own. Higher is better.
 
-        Chunks that cannot be judged are missing. Raises: RerankFailed, also if late.
+        A chunk that cannot be judged is missing. Raises: RerankFailed, also after ``timeout_seconds``.
         """
 
 
 class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
-        """Return the question in words that can be searched alone; ``history`` has the oldest turn first.
+        """Return the question in words that can be understood without ``history``, which has the oldest turn first.
 
-        It never fails: in doubt the question is unchanged.
+        It never raises an error. In doubt, the question is unchanged.
         """
 
 
 class QuestionGenerator(Protocol):
-    """A writer of the questions that a passage answers."""
+    """Generates questions that a passage answers."""
 
     name: str
 
     def generate(self, text: str, heading_path: Sequence[str], language: str) -> list[str]:
-        """Return at most two questions in the passage's language; empty if it answers none."""
+        """Return at most two questions in the passage's language; none if it answers none."""

@@ -13,10 +13,10 @@ from core.exceptions import FilesUnavailable
 from core.readiness import DATABASE, MACHINE, CheckGroup, Finding, Health, add_group
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import read_last_counts
-from retrieval.documents.storage import document_files
+from retrieval.documents.storage import get_document_storage
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_former
-from retrieval.index.closeness import find_calibration, missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.index.distribution import list_nodes as cluster_nodes
 from retrieval.models import Draft, Embedder
 from retrieval.search.profiles.profiles import active_profile
@@ -80,7 +80,7 @@ def embedder() -> Finding:
             return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if find_calibration(configured.name) is None:
-        return Finding(detail=missing_calibration(configured.name))
+        return Finding(detail=describe_missing_calibration(configured.name))
     return Finding(detail=embedder_choice.describe_embedder_choice() or configured.name)
 
 
@@ -108,7 +108,7 @@ def drafts() -> Finding:
 @_FILES.check("files", is_remembered=True)
 def files() -> Finding:
     """Check the bucket of files, which questions do not need."""
-    storage = document_files()
+    storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         try:
             storage.check()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Keep search statistics correct and remove copies, however rows are deleted."""
+"""Update statistics and delete copies when rows are deleted, whatever code deletes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from retrieval.documents.deletion import forget_document
 from retrieval.index.chunk_writer import remove_chunks
 from retrieval.models import Collection, Document, Draft, Source
-from retrieval.sources.kinds.local_files import clone_path
+from retrieval.sources.kinds.local_files import get_clone_path
 
 
 @receiver(pre_delete, sender=Document)
@@ -27,7 +27,7 @@ def forget_what_a_document_left(instance: Document, **_: Any) -> None:
 
 @receiver(post_delete, sender=Source)
 def remove_clone_with_source(instance: Source, **_: Any) -> None:
-    transaction.on_commit(lambda: shutil.rmtree(clone_path(instance.pk), ignore_errors=True))
+    transaction.on_commit(lambda: shutil.rmtree(get_clone_path(instance.pk), ignore_errors=True))
 
 
 @receiver(post_delete, sender=Draft)

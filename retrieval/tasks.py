@@ -7,7 +7,7 @@ from celery import shared_task
 from core.job_queue import sweep_all
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
-from retrieval.index.chunk_writer import reweigh
+from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.sources import sync_runs as source_runs
 from retrieval.sources.sync_runs import sync
 from retrieval.webhooks import deliver
@@ -17,7 +17,7 @@ from retrieval.webhooks import deliver
 def ingest_document(document_id: int) -> None:
     document = ingestion.ingest(document_id, takes_turns=True)
     if document is not None:
-        reweigh(document.collection)
+        recompute_term_weights(document.collection)
 
 
 @shared_task
@@ -37,7 +37,7 @@ def deliver_webhook(delivery_id: int) -> None:
 
 @shared_task
 def request_due_sources() -> None:
-    source_runs.request_due()
+    source_runs.request_due_runs()
 
 
 @shared_task

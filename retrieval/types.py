@@ -1,7 +1,7 @@
-"""The data types that retrieval's stages exchange, without Django.
+"""The data types that the stages of retrieval exchange. Imports no Django.
 
-Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk", never zero:
-such a chunk gets no contribution and no rank.
+Ranks start at 1. A score is better when higher. ``None`` means that this retriever did not return the chunk. It is not
+the same as zero: the chunk gets neither a contribution nor a rank.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from retrieval.text.block import Block
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with the data to show and cite it.
+    """A chunk with all data needed to show and cite it.
 
-    ``content`` is the document's ``text[start:end]``. ``blocks`` have offsets of the document. ``page_unit`` is "page"
-    or "slide". ``collection`` is the slug.
+    ``content`` is the document's ``text[start:end]``. Offsets of ``blocks`` refer to the document. ``page_unit`` is
+    "page" or "slide". ``collection`` is a slug.
     """
 
     chunk_id: int
@@ -54,9 +54,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """A stretch of one document in the context: a hit, merged hits, and neighbours.
+    """Adjacent passages of one document in the context: one or more hits, and neighbours.
 
-    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``best`` ranked highest.
+    ``content`` is the document's ``text[start:end]``, apart from white space between passages. ``best`` is the hit with
+    the highest rank.
     """
 
     best: Passage
@@ -112,7 +113,7 @@ class Retriever(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverWeights:
-    """The retrievers' shares in the fused score: non-negative, at least one positive."""
+    """The weights of the retrievers in the fused score. They are not negative, and at least one is positive."""
 
     vector: float
     lexical: float
@@ -121,7 +122,7 @@ class RetrieverWeights:
         if not (self.vector >= 0 and self.lexical >= 0 and self.vector + self.lexical > 0):
             raise ValueError(f"Weights must be non-negative and not both zero, not {self}.")
 
-    def of(self, retriever: Retriever) -> float:
+    def get(self, retriever: Retriever) -> float:
         return self.vector if retriever is Retriever.VECTOR else self.lexical
 
 
@@ -133,9 +134,9 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation and its answer, which may be empty.
+    """An earlier question of a conversation with its answer, which may be empty.
 
-    The answer cites ``documents`` (ids) and ``collections`` (slugs).
+    ``documents`` (ids) and ``collections`` (slugs) are those that the answer cites.
     """
 
     question: str
@@ -147,9 +148,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reformulation:
-    """The query that replaces the question in the search.
+    """The query that is searched instead of the question.
 
-    ``reason`` describes a change; ``by`` is "rules" or the model. ``notice``, for engineers, is why the model failed.
+    ``reason`` describes the change. ``by`` is "rules" or the name of the model. ``notice`` is for staff: the reason why
+    the model failed.
     """
 
     query: str
@@ -163,7 +165,7 @@ class Reformulation:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The days from ``first`` to ``last``, inclusive; None leaves a side open.
+    """The days from ``first`` to ``last``, both included. None means no limit on this side.
 
     ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError.
     """
@@ -181,9 +183,9 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """The numbers from ``least`` to ``most``, inclusive; None leaves a side open.
+    """The numbers from ``least`` to ``most``, both included. None means no limit on this side.
 
-    ``field`` is a metadata key whose value is a number, or a text that is one. Raises: ValueError.
+    ``field`` is a metadata key whose value is a number, or a text that contains only a number. Raises: ValueError.
     """
 
     field: str
@@ -199,7 +201,7 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A user who sees restricted documents of these ``groups``, and all documents of these ``collections``."""
+    """A user who may read documents restricted to one of ``groups``, and all documents of ``collections``."""
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()
@@ -210,11 +212,11 @@ ANYBODY = Reader()
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the returned chunks; all apply, empty ones are ignored.
+    """Restrictions on the chunks of a search. A chunk must meet all; empty ones are ignored.
 
-    ``formats`` are media types. Metadata must contain ``metadata``, and one value for each key of ``metadata_any``,
-    alone or in a list. A restricted document passes if each of the ``readers`` may see it; only an empty tuple lets all
-    pass.
+    ``formats`` are media types. The document's metadata must contain ``metadata``, and for each key of ``metadata_any``
+    one of the values, alone or in a list. A restricted document passes only if each of ``readers`` may read it. So
+    ``()`` lets all documents pass.
     """
 
     collections: tuple[int, ...] = ()
@@ -242,7 +244,7 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A preference for documents with this metadata value; a negative weight moves them down.
+    """A boost for documents with this metadata value. A negative weight moves them down.
 
     ``weight`` is in standard deviations of the fused scores.
     """
@@ -267,9 +269,10 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One retriever's list, best first; ties are broken by chunk id.
+    """The chunks that one retriever found, best first. Ties are broken by chunk id.
 
-    ``expansions`` maps missing words to the lexemes that replaced them; ``unknown_words`` had no similar one.
+    ``expansions`` maps words that no passage contains to the lexemes searched instead. ``unknown_words`` have no
+    similar lexeme.
     """
 
     retriever: Retriever
@@ -280,10 +283,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverScore:
-    """One retriever's judgement of one candidate.
+    """How one retriever judged one candidate.
 
-    ``rank`` is None if the retriever's list lacked the chunk; ``score`` may still be known. Contributions and bonus sum
-    to the fused score.
+    ``rank`` is None if the retriever did not list the chunk; ``score`` may still be known. The sum of contributions and
+    bonus is the fused score.
     """
 
     rank: int | None = None
@@ -298,23 +301,23 @@ SILENT = RetrieverScore()
 
 @dataclass(frozen=True, slots=True)
 class BoostScore:
-    """One metadata boost's addition to a candidate, and its name for people (``department=surgery``)."""
+    """What one metadata boost added to a candidate's score. ``name`` is for users, as in ``department=surgery``."""
 
     name: str
     contribution: float
 
 
-# A curator gave the question to the passage.
+# The name of the boost for a passage for which a curator entered the question.
 GIVEN_QUESTION = "question=given"
-# Questions of passages by chunk id, which one search takes for those that a curator gave.
+# Questions by chunk id that one search treats as if a curator had entered them.
 TriedQuestions = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class RerankScore:
-    """The reranker's judgement of one candidate.
+    """How the reranker judged one candidate.
 
-    ``rank_before`` is the fused rank. If ``alone``, only ``contribution`` counts.
+    ``rank_before`` is the rank after fusion. If ``alone``, the score is ``contribution`` and nothing else.
     """
 
     rank_before: int
@@ -327,9 +330,9 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """The judgement of one candidate by one of a question's searches.
+    """How one of several searches for a question judged a candidate.
 
-    ``rank`` is None if no retriever listed the chunk.
+    ``rank`` is None if no retriever listed the chunk in this search.
     """
 
     query: str
@@ -340,9 +343,9 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk's index data: its unit vector, shape (dimension,) or (0,), and BM25 weights in PostgreSQL's format.
+    """A chunk's data in the index: its unit vector, or an empty one, and its BM25 weights in PostgreSQL's format.
 
-    ``given_questions`` were given by a curator.
+    ``given_questions`` were entered by a curator.
     """
 
     vector: Vectors
@@ -355,12 +358,12 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that a retriever listed, and the reasons of its rank.
+    """A chunk that a retriever listed, and the reasons for its rank.
 
-    ``score`` is the sum of contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
-    ``rank`` is None for a ``dropped`` candidate (with the reason), and until the result is cut. ``searches`` has an
-    entry for each search text if there were several; contributions are then weighted sums. ``word_share`` is the share
-    of the question's words in the chunk, in [0, 1]; None without the lexical retriever.
+    ``score`` is the sum of contributions, ``bonus`` and boosts. If the reranker decides alone, it is the reranker's
+    contribution. ``dropped`` is the reason why the candidate is not shown; its ``rank`` is then None. ``searches`` has
+    an entry for each search text if there were several; the contributions are then weighted sums. ``word_share`` is the
+    share of the question's words in the chunk, from 0 to 1, or None without the lexical retriever.
     """
 
     chunk_id: int
@@ -377,6 +380,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The first search text that ranked the chunk best; empty if there was only one."""
+        """The search text that gave the chunk its best rank; empty if there was only one text."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

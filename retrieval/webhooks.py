@@ -1,6 +1,6 @@
-"""Signed events for other programs, in the form of Standard Webhooks (standardwebhooks.com).
+"""Send signed events to other programs, in the form of Standard Webhooks (standardwebhooks.com).
 
-A killed worker's delivery is sent again: a receiver may get it twice, with the same id.
+If a worker is killed, its delivery is sent again. So a receiver may get an event twice, with the same id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# The log contains questions, so ended deliveries are deleted after this time.
+# Deliveries are deleted after this time, because they contain questions.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -42,7 +42,10 @@ def new_secret() -> str:
 
 
 def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
-    """Return the header `webhook-signature`; a secret that is not `whsec_` and base64 is used as its bytes."""
+    """Return the header `webhook-signature`.
+
+    A secret that is not `whsec_` followed by base64 is used as it is.
+    """
     key = secret.encode()
     if secret.startswith(PREFIX):
         try:

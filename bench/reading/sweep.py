@@ -75,14 +75,14 @@ def main() -> None:
 
 
 def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
-    from retrieval.documents.extraction.completeness import lost_words
-    from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+    from retrieval.documents.extraction.completeness import find_lost_words
+    from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
     from retrieval.exceptions import DocumentRejected
     from retrieval.text.extracted import ExtractionLimits
 
     data, limits = path.read_bytes(), ExtractionLimits()
     try:
-        within = sandbox_limits(_MEMORY_MIB, _SECONDS, limits, len(data))
+        within = build_sandbox_limits(_MEMORY_MIB, _SECONDS, limits, len(data))
         found = extract_in_sandbox(data, path.name, limits=limits, within=within)
     except DocumentRejected as error:
         is_crash = "reading it" in str(error)
@@ -92,7 +92,7 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
         return "alone", ""
     words = list(dict.fromkeys(words_of(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
     members = " ".join(member.name for member in found.members)
-    lost = lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
+    lost = find_lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
     if len(lost) <= max(_MOST_LOST, _LOST_SHARE * len(words)):
         return "whole", ""
     if found.left_out or found.unread_pages:

@@ -24,7 +24,7 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
-from retrieval.index.vector_index import exact_distance
+from retrieval.index.vector_index import build_exact_distance
 from retrieval.rights.search_filters import find_readers
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import active_profile
@@ -168,7 +168,7 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
     def exact_vector() -> frozenset[int]:
         rows = fetch(
-            f"SELECT chunk_id, {exact_distance()} AS distance FROM retrieval_chunkembedding "
+            f"SELECT chunk_id, {build_exact_distance()} AS distance FROM retrieval_chunkembedding "
             "WHERE embedder_id = %s AND collection_id = ANY(%s::bigint[]) ORDER BY distance, chunk_id LIMIT %s",
             [vector.to_text(), embedder.pk, list(filters.collections), DEPTH],
         )

@@ -26,7 +26,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk, DocumentText
-from retrieval.rights.search_filters import restrict
+from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
@@ -97,7 +97,7 @@ def _candidates(
         return
     known = {wording.pk for wording in exact}
     for wording in find_nearest_wordings(wordings, vector)[:MOST_CANDIDATES]:
-        likeness = calibration.likeness(1.0 - wording.distance)
+        likeness = calibration.convert_to_likeness(1.0 - wording.distance)
         if likeness >= LEAST_LIKENESS and wording.pk not in known and ask_alike(question, wording.text):
             yield wording.approved, min(1.0, likeness)
 
@@ -118,7 +118,7 @@ def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextS
         holding = Chunk.objects.filter(
             document=source.document_id, collection__in=filters.collections, start__lte=at, end__gt=at
         )
-        chunk = restrict(holding, filters).order_by("ordinal").values_list("pk", flat=True).first()
+        chunk = filter_by_document(holding, filters).order_by("ordinal").values_list("pk", flat=True).first()
         if chunk is None:
             return None
         found[source.marker] = chunk, at, source.quote

@@ -117,7 +117,7 @@ def estimate_evidence(
     if calibration is None or not cosines:
         return Evidence(_compute_probability(features, WEIGHTS_OF_WORDS), features, True, {})
     closeness = {
-        source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
+        source.marker: calibration.convert_to_closeness(cosines[source.block.best.chunk_id])
         for source in sources
         if source.block.best.chunk_id in cosines
     }

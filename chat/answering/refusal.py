@@ -18,7 +18,7 @@ from chat.types import (
     Choice,
     Completed,
 )
-from retrieval.search.understanding.spelling import suggest
+from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchFilters
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
     """Return the completion of a question without an answer."""
     try:
-        meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
+        meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()

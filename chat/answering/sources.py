@@ -14,12 +14,12 @@ from chat.types import AnswerDraft, Asked, ContextSource
 from core.database import statements_within
 from core.threads import in_thread
 from core.tracing import annotate, span
-from retrieval.search.assembly import assemble, blocks_of, result_blocks
+from retrieval.search.assembly import assemble, build_result_blocks, build_unranked_blocks
 from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile, choose_profile
-from retrieval.search.shown_tables import nearness_in, show_table
+from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.search.understanding.classification import HOW_TO
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
     """Return the shown rows as sources, then the others, renumbered."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
-    rows = blocks_of(passages.values())
+    rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
     others = [source.block for source in sources if source.block.best.chunk_id not in cited]
     return number_blocks([*rows, *others])
@@ -43,7 +43,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
     """Return the table rows that the question names, and sources with them first; None without rows."""
     try:
         with statements_within(STATEMENT_SECONDS):
-            rows = find_matching_rows(draft.question, passage, nearness_in, detect_language(draft.question))
+            rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
             return None if rows is None else (rows, cite_rows(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
@@ -52,7 +52,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
     rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
-    further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
+    further = build_unranked_blocks(load_passages({row.chunk_id for row in rows}).values())
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
 
 
@@ -104,7 +104,7 @@ class TablesOfQuestion:
         try:
             with statements_within(STATEMENT_SECONDS):
                 candidates = find_candidates(question, self._filters, self._passages)
-                result = answer_from_tables(question, candidates, nearness_in, self._language)
+                result = answer_from_tables(question, candidates, make_nearness, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
@@ -152,7 +152,7 @@ def find_sources(
             blocks=profile.settings.context_blocks,
         )
         annotate(blocks=len(context.blocks))
-    sources, results = number_blocks(context.blocks), number_blocks(result_blocks(result.hits, context))
+    sources, results = number_blocks(context.blocks), number_blocks(build_result_blocks(result.hits, context))
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
@@ -160,7 +160,7 @@ def find_sources(
         candidates = find_candidates(searched, filters, found)
         # A cell does not say how to do something.
         is_how_to = result.trace.rule == HOW_TO
-        computed = None if is_how_to else answer_from_tables(searched, candidates, nearness_in, language)
+        computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
         sources = cite_rows(computed, results)

@@ -15,7 +15,7 @@ from chat.answering.checking.citations import find_code
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
-from retrieval.text.extracted import plain_title
+from retrieval.text.extracted import strip_title
 from retrieval.text.markup import opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.text.terms import spell_out
@@ -85,9 +85,9 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
     known.add(" ".join(context.best.document_title.split()).casefold())
     codes = [code for code in find_code(context.content) if code.fence]
     headings = [
-        (match.start(), plain_title(match.group()))
+        (match.start(), strip_title(match.group()))
         for match in _LINE.finditer(context.content)
-        if (_MARKDOWN_HEADING.match(match.group()) or plain_title(match.group()).casefold() in known)
+        if (_MARKDOWN_HEADING.match(match.group()) or strip_title(match.group()).casefold() in known)
         and not any(code.start <= match.start() < code.end for code in codes)
     ]
     return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
@@ -115,7 +115,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = (
-                    plain_title(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                    strip_title(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
                 )
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
@@ -168,7 +168,7 @@ def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]
 def _question(content: str, block: Block) -> str:
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return ""
-    return plain_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
+    return strip_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
 def find_table_head(content: str, block: Block) -> str:
@@ -190,13 +190,13 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
     """Return a section's heading without markup; if it is before the source, the stored one of the passage."""
     context = source.block
     if heading_start is None:
-        return plain_title(context.best.document_title)
+        return strip_title(context.best.document_title)
     if not context.start <= heading_start < context.end:
         path = context.passage_at(begin).heading_path
         return path[-1] if path else ""
     line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
     markdown = _MARKDOWN_HEADING.match(line)
-    return plain_title(markdown[2].rstrip(" \t#") if markdown else line)
+    return strip_title(markdown[2].rstrip(" \t#") if markdown else line)
 
 
 def text_to_encode(unit: QuotableUnit) -> str:

@@ -33,7 +33,7 @@ from chat.payload_types import (
     StatementPayload,
     UsagePayload,
 )
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 _CHARACTERS_PER_TOKEN = 4
 # Why a completion ends.
@@ -145,7 +145,7 @@ class ChatCompletion:
         for _, cited in sorted(first.items()):
             document = cited["document"]
             # Deleted documents keep their position in the list.
-            url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
+            url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
                 "end_index": cited["marker_end"],

@@ -20,7 +20,7 @@ from core.api.fields import KnownFieldsOnly, NameField, TextField
 from core.key_limits import Scope
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 
 # OpenAI's limit per request.
 MOST_EMBEDDED = 2048
@@ -95,7 +95,7 @@ class EmbeddingsView(OpenAIView):
         vectors: list[Any] = []
         for start in range(0, len(texts), EMBEDDED_AT_ONCE):
             batch = texts[start : start + EMBEDDED_AT_ONCE]
-            with place_to_search():
+            with wait_for_search_slot():
                 vectors.extend([encode_query(text) for text in batch] if is_query else embedder.embed_documents(batch))
         encoded: list[list[float] | str] = [vector.tolist() for vector in vectors]
         if fields.get("encoding_format") == "base64":

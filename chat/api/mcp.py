@@ -33,7 +33,7 @@ from core.api.permissions import check_scopes
 from core.key_limits import Scope
 from retrieval.api.endpoints import search_as_asked
 from retrieval.models import Document, DocumentText
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -309,7 +309,7 @@ def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
 
 
 def _build_passage_address(request: Request, document_id: int | None, start: int, end: int) -> str:
-    path = passage_url(document_id, start, end)
+    path = build_passage_url(document_id, start, end)
     return request.build_absolute_uri(path) if path else ""
 
 

@@ -22,7 +22,7 @@ from chat.types import AnswerDraft, Completed, Failed
 from core import deadline
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.types import SearchFilters, TriedQuestions
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def build_shown(
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
     """Answer the question for the user without saving."""
     try:
-        with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
+        with wait_for_search_slot(), deadline.limit(settings.QUESTION_SECONDS):
             return build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)

@@ -29,11 +29,11 @@ from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
-from retrieval.passage_address import passage_url
-from retrieval.rights.search_filters import build_filters, restrict
+from retrieval.passage_address import build_passage_url
+from retrieval.rights.search_filters import build_filters, filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.text.questions import normalize
 from retrieval.types import Passage
 
@@ -63,7 +63,7 @@ class OfferedPassage:
 
     @property
     def href(self) -> str:
-        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+        return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
     def where(self) -> str:
@@ -105,14 +105,16 @@ def find_offers(
     """
     known = [pk for _marker, pk in cited]
     readable = set(
-        restrict(Chunk.objects.filter(pk__in=known), build_filters(user)).order_by().values_list("pk", flat=True)
+        filter_by_document(Chunk.objects.filter(pk__in=known), build_filters(user))
+        .order_by()
+        .values_list("pk", flat=True)
     )
     passages = load_passages(readable)
     offers = [OfferedPassage(marker, passages[pk], question) for marker, pk in cited if pk in passages]
     if not question.strip():
         return offers, ""
     try:
-        with place_to_search():
+        with wait_for_search_slot():
             hits = search(question, build_filters(user, collection), top_k=NEAREST).hits
     except RagsiteError as error:
         return offers, str(error)

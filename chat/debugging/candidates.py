@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from chat.pages.cards import page_label
 from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.search.passage_rows import load_passages
-from retrieval.search.ranking.lexical_ranker import matched_spans
+from retrieval.search.ranking.lexical_ranker import find_matched_spans
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
@@ -53,7 +53,7 @@ class ShownPassage:
 
     @property
     def href(self) -> str:
-        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+        return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
     def borders_href(self) -> str:
@@ -70,7 +70,7 @@ def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownP
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
-    spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
+    spans = find_matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
     return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
@@ -143,7 +143,7 @@ def used_weights(trace: SearchTrace) -> dict[str, float]:
 
     Some methods discount a retriever for the whole question. A weight of single candidates is not the search's.
     """
-    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:
         scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]
         weights = {score.weight for score in scores if score.score is not None}

@@ -10,7 +10,7 @@ from chat.models import Answer
 from chat.pages.doubts import reason_label
 from chat.pages.plain_text import plain
 from chat.payload_types import SourcePayload, StatementPayload
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 PASSAGE_CHARACTERS = 220
 
@@ -37,7 +37,7 @@ def _describe_sentence(text: str, statement: StatementPayload, sources: Mapping[
         start, end = best["start"], best["end"]
         words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
         passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)
-        href = passage_url(source["document"]["id"], start, end)
+        href = build_passage_url(source["document"]["id"], start, end)
     return {
         **statement,
         "text": plain(text[statement["start"] : statement["end"]]),

@@ -16,8 +16,8 @@ from chat.models import Answer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
 from chat.types import AnswerTrace
-from retrieval.passage_address import passage_url
-from retrieval.search.ranking.lexical_ranker import matched_spans
+from retrieval.passage_address import build_passage_url
+from retrieval.search.ranking.lexical_ranker import find_matched_spans
 
 QUOTE_CHARACTERS = 220
 
@@ -54,7 +54,7 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
         pk: Truncator(plain(cited.get(source["marker"], cards.get(pk, (0, ""))[1]))).chars(QUOTE_CHARACTERS)
         for _rank, pk, source in hits
     }
-    spans = matched_spans(quotes, terms)
+    spans = find_matched_spans(quotes, terms)
     rows = []
     for rank, pk, source in hits:
         number, _quote = cards.get(pk, (0, ""))
@@ -65,7 +65,7 @@ def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | N
                 score=source["score"],
                 title=source["document"]["title"],
                 where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
-                href=passage_url(source["document"]["id"], source["start"], source["end"]),
+                href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,
                 quote=snippet(quotes[pk], spans.get(pk, ())),

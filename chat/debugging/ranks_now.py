@@ -31,7 +31,7 @@ from retrieval.search.index_state import read_index_state
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.search.trace import IndexState, SearchTrace
 from retrieval.types import Candidate, SearchFilters, SearchMethod
 
@@ -93,7 +93,7 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
     profile, lost = _find_profile(answer, then)
     try:
         filters = _build_filters(answer, viewer)
-        with place_to_search():
+        with wait_for_search_slot():
             result = search(
                 answer.question,
                 filters,

@@ -18,7 +18,7 @@ from chat.answering.checking.addresses import normalize_address
 from chat.answering.checking.citations import MARKER
 from chat.pages.records import record_paragraphs
 from retrieval.viewer.markdown_marks import SourceLines
-from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
+from retrieval.viewer.markdown_page import SafeRenderer, build_safe_markdown
 
 _TOP_HEADING = 3  # The page uses levels 1 and 2.
 
@@ -115,7 +115,7 @@ class _AnswerRenderer(SafeRenderer):
 
 
 def _build_markdown() -> MarkdownIt:
-    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
+    markdown = build_safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
     markdown.inline.ruler.before("link", "citation", _parse_citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)

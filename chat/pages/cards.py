@@ -14,7 +14,7 @@ from chat.pages.plain_text import plain
 from chat.payload_types import AlternativePayload, SourcePayload
 from chat.streaming.payloads import read_citation
 from retrieval.documents.file_icons import choose_icon
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
@@ -109,7 +109,7 @@ def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
-            href=passage_url(found["document"]["id"], found["start"], found["end"]),
+            href=build_passage_url(found["document"]["id"], found["start"], found["end"]),
             title=found["document"]["title"],
             where=place(found.get("collection", ""), found["section"], found["page"], found.get("page_unit", "page")),
             text=found.get("text") or found["quote"],
@@ -130,7 +130,7 @@ def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = 
 def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> SourceCard:
     return SourceCard(
         marker=source["marker"],
-        href=passage_url(source["document"]["id"], source["start"], source["end"]),
+        href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
         title=source["document"]["title"],
         section=quotes[0].section if quotes else source["section"],
         page=quotes[0].page if quotes else source["page"],
@@ -157,7 +157,7 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     return Cited(
         marker=cited.marker,
         # The stored offsets are of the earlier text.
-        href=change.href if change else passage_url(cited.document.id, cited.start, cited.end),
+        href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),
         title=cited.document.title,
         section=cited.section,
         page=cited.page,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering.quoted_words import NearPlace, find_near_places, find_quotes
 from chat.models import Citation
 from chat.pages.plain_text import plain
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 # Only this many characters of a passage are compared.
 _COMPARED_CHARACTERS = 4000
@@ -108,7 +108,7 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
         kind=kind,
         then=plain(citation.quote)[:_COMPARED_CHARACTERS],
         now=plain(place.text)[:_COMPARED_CHARACTERS],
-        href=passage_url(citation.document_id, place.start, place.end),
+        href=build_passage_url(citation.document_id, place.start, place.end),
     )
 
 

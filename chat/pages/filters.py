@@ -9,27 +9,35 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
 from core.user_types import AnyUser
-from retrieval.rights.chosen_filters import Chip, build_form, is_in, keep_offered, list_chips, read_form, remove
-from retrieval.rights.offered_filters import Kind, OfferedFilter, list_offered
+from retrieval.rights.chosen_filters import (
+    Chip,
+    build_form,
+    has_filters,
+    keep_offered_filters,
+    list_chips,
+    read_chosen_filters,
+    remove_chip,
+)
+from retrieval.rights.offered_filters import Kind, OfferedFilter, list_offered_filters
 
 
 def read_filters(data: QueryDict, user: AnyUser, collection: str) -> tuple[dict[str, Any], str]:
     """Return the filters that a form or link chooses, and what is wrong with them, or ""."""
-    chosen, problem = read_form(data, list_offered(user, collection))
-    return remove(chosen, data.get("remove", "")) if "remove" in data else chosen, problem
+    chosen, problem = read_chosen_filters(data, list_offered_filters(user, collection))
+    return remove_chip(chosen, data.get("remove", "")) if "remove" in data else chosen, problem
 
 
 def filter_context(
     user: AnyUser, collection: str, conversation: Conversation | None, data: QueryDict | None = None
 ) -> dict[str, Any]:
     """Return the composer's filters: those in ``data``, or else those of the conversation's last question."""
-    offered = list_offered(user, collection)
+    offered = list_offered_filters(user, collection)
     problem = ""
-    if data is not None and is_in(data):
+    if data is not None and has_filters(data):
         chosen, problem = read_filters(data, user, collection)
     else:
         was = conversation.collection.slug if conversation and conversation.collection else ""
-        chosen = keep_offered(conversation.filters, offered) if conversation and was == collection else {}
+        chosen = keep_offered_filters(conversation.filters, offered) if conversation and was == collection else {}
     return {
         "filter_fields": build_form(offered, chosen),
         "filter_chips": list_chips(chosen, offered),
@@ -45,10 +53,10 @@ def chips_of(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
     if not answer.asked_filters:
         return ()
     collection = answer.collection.slug if answer.collection else ""
-    offered = list_offered(answer.asker if viewer is None else viewer, collection)
+    offered = list_offered_filters(answer.asker if viewer is None else viewer, collection)
     if viewer is None:
         return tuple(list_chips(answer.asked_filters, offered))
-    seen = keep_offered(answer.asked_filters, offered)
+    seen = keep_offered_filters(answer.asked_filters, offered)
     shown = [chip for chip in list_chips(seen, offered) if _is_known(chip, offered)]
     hidden = len(list_chips(answer.asked_filters, ())) - len(shown)
     return (*shown, *([Chip("", _("Filters"), _("not shown to you"), "")] if hidden else []))

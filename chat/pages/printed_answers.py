@@ -17,7 +17,7 @@ from chat.pages.turns import ShownTurn
 from chat.streaming.payloads import read_citation
 from core.user_types import AnyUser
 from retrieval.models import Collection, Document
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 
 # Characters of a SHA-256 that name a version.
 _VERSION_CHARACTERS = 12
@@ -106,7 +106,7 @@ def _build_footnotes(
     for marker, cited in sorted(markers.items()):
         first = cited[0]
         source = read_citation(answer, first)
-        address = passage_url(first.document_id, first.start, first.end)
+        address = build_passage_url(first.document_id, first.start, first.end)
         note = Footnote(
             number=marker,
             title=first.document_title,

@@ -48,7 +48,7 @@ from chat.streaming.streams import EVENT_ID
 from core.api.callers import caller_of
 from core.exceptions import DiskFull
 from core.user_types import AnyUser
-from retrieval.rights.chosen_filters import is_in
+from retrieval.rights.chosen_filters import has_filters
 
 RECONNECT_MILLISECONDS = 1000
 
@@ -242,7 +242,7 @@ def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
     """Return the filters of the form; None if it has none, so that those of the last question stay."""
-    if not is_in(request.POST):
+    if not has_filters(request.POST):
         return None, ""
     if collection is None:
         conversation = _find_own(request, named)

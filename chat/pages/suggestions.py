@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
-from retrieval.models.narrowing import is_narrowed
+from retrieval.models.narrowing import build_restricted_condition
 from retrieval.rights.search_filters import build_filters, hash_restrictions
 from retrieval.search.pipeline import search
 from retrieval.text.questions import normalize
@@ -77,7 +77,7 @@ def _find_suggestions(collection: Collection) -> list[str]:
     """Return specific, sure questions of a few documents."""
     # All readers of the collection see them.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
-    documents = ready.exclude(is_narrowed()).order_by("?")
+    documents = ready.exclude(build_restricted_condition()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
     best: dict[int, tuple[str, int]] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])

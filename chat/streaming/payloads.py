@@ -25,7 +25,7 @@ from chat.payload_types import (
 )
 from chat.types import CitedDocument, CitedWords, SavedCitation, read_trace
 from core.dataclass_json import to_json
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _describe_alternative(found: Alternative) -> AlternativePayload:
     passage = found.passage
     return {
         **_describe_place(passage),
-        "url": passage_url(passage.document_id, found.start, found.end),
+        "url": build_passage_url(passage.document_id, found.start, found.end),
         "text": found.text,
         "quote": found.quote,
         "start": found.start,

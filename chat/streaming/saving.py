@@ -27,7 +27,7 @@ from core import disk
 from core.database import fetch
 from core.dataclass_json import to_json
 from core.job_queue import sweeping
-from retrieval.index.closeness import uncalibrated_embedder
+from retrieval.index.closeness import find_uncalibrated_embedder
 from retrieval.models.webhook import Webhook, announce
 from retrieval.search.trace import SearchTrace
 
@@ -132,7 +132,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
         assembly=draft.context.statistics,
         prompt=PromptTrace(draft.left_out, instructed, tuple(draft.calls), draft.instructions_version),
-        uncalibrated=uncalibrated_embedder(),
+        uncalibrated=find_uncalibrated_embedder(),
         evidence=draft.evidence,
         cut_off=cut_off,
         index=draft.index,

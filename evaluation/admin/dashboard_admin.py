@@ -27,7 +27,7 @@ from evaluation.dashboard.scope import PERIODS, DashboardScope, low_groundedness
 from evaluation.figures import day_and_month, fixed, percent, whole
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
-from retrieval.index.closeness import uncalibrated_embedder
+from retrieval.index.closeness import find_uncalibrated_embedder
 from retrieval.models import Collection
 
 SHOWN = 5
@@ -92,7 +92,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "dashboard_address": scope.address(),
             "missing_guards": ", ".join(sandbox.state().missing_guards),
             "sandbox_required": settings.SANDBOX_REQUIRED,
-            "uncalibrated": uncalibrated_embedder(),
+            "uncalibrated": find_uncalibrated_embedder(),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
         }
         return self.render_page(request, template, title, {**shared, **context})

@@ -78,7 +78,7 @@ class ExperimentAdmin(PageAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        published = profiles.published_version()
+        published = profiles.find_published_version()
         return {"control": published.pk if published else None, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:

@@ -30,7 +30,7 @@ from evaluation.sets.resolution import resolve
 from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
@@ -168,7 +168,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             # Only users who may read the whole collection see its sets.
             filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
-                with place_to_search():
+                with wait_for_search_slot():
                     result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
             except RagsiteError as error:

@@ -216,7 +216,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
-    least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)
+    least_likeness = (current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
     grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())

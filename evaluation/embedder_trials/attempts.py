@@ -68,19 +68,19 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
     if trial.with_switch:
         progress.begin(Step.SWITCH)
         row = reembedding.encode_passages(candidate, progress, trial.options)
-        reembedding.switch(row, candidate, progress)
+        reembedding.switch_embedder(row, candidate, progress)
         trial.end(EmbedderTrial.Status.SWITCHED)
         return
     progress.begin(Step.ENCODE)
     row = reembedding.encode_passages(candidate, progress, trial.options)
     trial.write(embedder=row)
-    with embedder_choice.searching_with(candidate):
+    with embedder_choice.use_embedder(candidate):
         if was_at is not Step.MEASURE:
             progress.begin(Step.FIT)
             trial.not_fitted = _fit_thresholds(trial, progress)
         progress.begin(Step.MEASURE)
     figures, weight = measure(candidate, progress)
-    if weight is not None and (fitted := closeness.stored_calibration(candidate.name)) is not None:
+    if weight is not None and (fitted := closeness.read_calibration(candidate.name)) is not None:
         closeness.store_calibration(candidate.name, replace(fitted, vector_weight=weight))
     trial.end(EmbedderTrial.Status.DONE, figures=figures, vector_weight=weight, not_fitted=trial.not_fitted)
 

@@ -54,10 +54,10 @@ def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[Embe
     ):
         choosing = [(each, questions[::2]) for each, questions in asked]
         judging = [(each, questions[1::2]) for each, questions in asked if questions[1:]]
-        with embedder_choice.searching_with(candidate):
+        with embedder_choice.use_embedder(candidate):
             weight = _choose_weight(choosing, profile, progress)
     before = [_ask(each, questions, profile, progress) for each, questions in judging]
-    with embedder_choice.searching_with(candidate):
+    with embedder_choice.use_embedder(candidate):
         tuned = profile if weight is None else _set_weight(profile, weight)
         after = [_ask(each, questions, tuned, progress) for each, questions in judging]
     names = [str(evaluation_set) for evaluation_set, _ in judging]

@@ -67,4 +67,4 @@ def discard_unused() -> int:
     if EmbedderTrial.unfinished().exists():
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))
     EmbedderTrial.objects.filter(status=EmbedderTrial.Status.DONE).update(status=EmbedderTrial.Status.CANCELLED)
-    return reembedding.drop_unused()
+    return reembedding.drop_unused_embedders()

@@ -18,7 +18,7 @@ from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import current_calibration, missing_calibration
+from retrieval.index.closeness import current_calibration, describe_missing_calibration
 from retrieval.text.sentences import split_sentences
 
 # A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's vector, and
@@ -63,7 +63,9 @@ def relevancies(
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
-    similarities = np.clip([calibration.closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
+    similarities = np.clip(
+        [calibration.convert_to_closeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0
+    )
     asked = set(find_stems(question))
     for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
         coverage = len(asked & set(find_stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
@@ -200,7 +202,7 @@ class OfflineJudge:
 def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     calibration = current_calibration()
     if calibration is None:
-        raise JudgeUnavailable(missing_calibration(embedder_choice.get_embedder().name))
+        raise JudgeUnavailable(describe_missing_calibration(embedder_choice.get_embedder().name))
     return relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 

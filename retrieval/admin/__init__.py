@@ -1,4 +1,3 @@
-# Imported admin modules register themselves.
 from retrieval.admin import (  # noqa: F401
     collection_admin,
     connector_admin,

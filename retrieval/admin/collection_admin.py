@@ -32,7 +32,6 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
 
-# These explain each choice of "who may ask it".
 MEANINGS = {
     Visibility.PUBLIC: _(
         "Visitors without an account too, unless this site asks everybody to sign in. Over the API: every key. "
@@ -49,7 +48,7 @@ MEANINGS = {
 
 
 class InServiceChangeList(ChangeList):
-    """A list without drafts' working copies, which are linked from their drafts."""
+    """A list of collections without working copies, which the pages of drafts link to."""
 
     root_queryset: QuerySet[Collection]
 
@@ -62,9 +61,9 @@ class InServiceChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        counts = documents_by_status(self.result_list)
+        counts = count_documents_by_status(self.result_list)
         for collection in self.result_list:
-            vars(collection)["documents_by_status"] = counts[collection.pk]
+            vars(collection)["count_documents_by_status"] = counts[collection.pk]
 
 
 @admin.register(Collection)
@@ -90,7 +89,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().get_queryset(request).select_related("statistics")
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Explain each choice of who may ask the collection."""
         if db_field.name == "visibility":
             kwargs["widget"] = AdminRadioSelect()
             kwargs["choices"] = [
@@ -104,14 +102,14 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
-        # A new collection is closed until somebody opens it.
+        # A new collection is closed, so that nobody reads its documents by accident.
         return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """Add the fields that a draft depends on: short name, visibility to staff, and language."""
+        """Make the fields read-only that must not change while the collection has a draft."""
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
@@ -122,7 +120,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Show a drop zone too; its script sends this form, and then the files to the new collection."""
+        """Show the form with a drop zone for files. A script sends the form, then the files."""
         may_upload = request.user.has_perm("retrieval.add_document")
         context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
         response = super().add_view(request, form_url, context)
@@ -147,12 +145,11 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        """Refuse it for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Leave out filters before there are documents, and both for a working copy: its collection's apply."""
+        """Return no filters for a new collection, which has no documents, and nothing for a working copy."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)
@@ -170,9 +167,9 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("documents"))
     def documents(self, collection: Collection) -> SafeString:
-        counts = vars(collection).get("documents_by_status")
+        counts = vars(collection).get("count_documents_by_status")
         if counts is None:
-            counts = documents_by_status([collection])[collection.pk]
+            counts = count_documents_by_status([collection])[collection.pk]
         label = str(sum(counts.values()))
         others = [
             f"{counts[status]} {status.label}"
@@ -224,7 +221,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
-    """Return the error sentences by field id. The errors of the whole form have an empty id."""
     context: Any = response.context_data
     inlines = [inline.formset for inline in context["inline_admin_formsets"]]
     found: dict[str, list[str]] = defaultdict(list)
@@ -236,7 +232,7 @@ def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:
     return {field: sentences for field, sentences in found.items() if sentences}
 
 
-def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
+def count_documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     documents = Document.objects.filter(collection__in=collections).order_by()
     for collection, status, number in documents.values_list("collection", "status").annotate(Count("pk")):

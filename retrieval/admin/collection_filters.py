@@ -1,4 +1,4 @@
-"""Let curators choose the filters of a collection from the metadata of its documents."""
+"""The form in which curators choose the filters of a collection, from the metadata of its documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from django.utils.translation import ngettext
 from retrieval.admin.grants import may_manage
 from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.search_filters import with_days, with_numbers
+from retrieval.rights.search_filters import filter_days, filter_numbers
 
 MOST_KEYS, _MOST_EXAMPLES = 200, 3
 Kind = MarkedFilter.Kind
-# Keys with how many documents have them, the most frequent first, and examples of their values.
 _KEYS_SQL = """
     SELECT key, count(*), (array_agg(DISTINCT left(value #>> '{{}}', 60)))[1:{examples}]
     FROM retrieval_document, jsonb_each(metadata) WHERE id IN ({documents}) AND key <> %s AND length(key) <= 200
@@ -44,7 +43,7 @@ class FoundKey:
 
 
 def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
-    """Return the keys of the metadata; the key that narrows documents is no filter."""
+    """Return the documents' metadata keys, without the key that limits documents to groups."""
     sql, parameters = documents.order_by().values("pk").query.sql_with_params()
     statement = _KEYS_SQL.format(examples=_MOST_EXAMPLES, documents=sql)
     with connection.cursor() as cursor:
@@ -53,12 +52,11 @@ def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
 
 
 def guess_kind(documents: QuerySet[Document], field: str) -> str:
-    """Return the kind that fits all values of the field."""
     if field in BUILT_IN_FILTERS:
         return BUILT_IN_FILTERS[field][1]
     having = documents.filter(metadata__has_key=field).order_by()
     total = having.count()
-    for kind, fitting in ((Kind.DATES, with_days(having, field)), (Kind.NUMBERS, with_numbers(having, field))):
+    for kind, fitting in ((Kind.DATES, filter_days(having, field)), (Kind.NUMBERS, filter_numbers(having, field))):
         if total and fitting.count() == total:
             return kind
     return Kind.VALUES
@@ -74,7 +72,6 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
         model = MarkedFilter
         fields = ["field", "label", "kind", "position"]
 
-    # Set by the form set.
     documents: QuerySet[Document]
     keys: list[FoundKey]
 
@@ -102,7 +99,7 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """Read the documents once for all rows. ``documents`` are those that the curator may read."""
+    """Rows of filters that share one query. ``documents`` are those that the curator may read."""
 
     documents: QuerySet[Document]
 
@@ -125,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # Django's queryset would need a permission that is not per collection.
+        # The default queryset would demand a permission for all collections.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

@@ -60,7 +60,7 @@ class ConnectorAdmin(SuperuserAdmin):
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: RegisteredConnector | None = None) -> tuple[str, ...]:
-        # Its environment's folder and its sources contain this name.
+        # The name cannot change, because the environment's folder and the sources use it.
         return ("name", *self.readonly_fields) if obj is not None else self.readonly_fields
 
     @admin.display(description=_("package"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows of collections that the user may curate. Other rows do not exist for the user, even by id."""
+    """Base class for rows of collections. A user sees only rows of collections that the user may curate."""
 
     collection_path = "collection"
 
@@ -31,7 +31,7 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class WholeCollectionAdmin(CuratedAdmin):
-    """Rows that can reveal any document of a collection: the user must be able to read all of them."""
+    """Base class for rows that may reveal any document of a collection. The user must be able to read all of them."""
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return list_fully_readable(request.user)
@@ -44,5 +44,5 @@ class CollectionFilter(admin.RelatedFieldListFilter):
         return choices
 
     def has_output(self) -> bool:
-        """Show it also for one collection: otherwise Django ignores the filter in links from other pages."""
+        """Return True even for one collection, because Django would otherwise ignore the filter in links."""
         return True

@@ -236,7 +236,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return [(name, options), *others]
 
     def save_model(self, request: HttpRequest, obj: Document, form: ModelForm[Document], change: bool) -> None:
-        """Save only what the form changed: a worker may be writing the rest of the row."""
+        """Save only the changed fields, because a worker may be writing the others."""
         changed = [name for name in form.changed_data if name in DocumentForm.Meta.fields]
         replacement: bytes | None = form.cleaned_data.get("replacement")
         with lock_for_change(obj.collection_id):
@@ -245,11 +245,11 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 setattr(document, name, form.cleaned_data[name])
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
-                # Every passage's index contains the title, and questions depend on the language.
+                # The index of each passage contains the title, and generated questions depend on the language.
                 submission.requeue(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()
             if replacement is not None:
                 reread = submission.submit(document.collection, document.source, replacement).changed
         if reread:
@@ -267,7 +267,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
     def status_view(self, request: HttpRequest) -> JsonResponse:
-        """Return the progress of the documents in ``ids``; the list polls it while some are being read."""
+        """Return the progress of the documents in ``ids`` as JSON. The list of documents polls it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]
@@ -284,7 +284,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         )
 
     def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
-        """Return the uploaded file as a download only, because a browser would run scripts in HTML."""
+        """Send the uploaded file as a download, because a browser would run scripts in a shown HTML file."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))

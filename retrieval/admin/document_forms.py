@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from core.user_types import AnyUser
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import reason_not_to_change
-from retrieval.documents.file_icons import icons_by_extension, list_file_kinds
+from retrieval.documents.file_icons import list_file_kinds, list_icons_by_extension
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
-from retrieval.search.metadata_filters import validated_metadata
+from retrieval.search.metadata_filters import validate_metadata
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -38,7 +38,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """One or several files. An empty file passes: it is refused later by name, and the others continue."""
+    """A field for one or several files. An empty file is valid here, so that it does not stop the other files."""
 
     widget = FilesInput
 
@@ -61,12 +61,11 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 
 
 def drop_zone_context() -> dict[str, object]:
-    """Return what templates/retrieval/_drop_zone.html shows."""
     return {
         "accepted_files": formats.accepted_files(),
         "supported_formats": formats.list_supported(),
         "file_kinds": list_file_kinds(),
-        "icons_by_extension": json.dumps(icons_by_extension()),
+        "icons_by_extension": json.dumps(list_icons_by_extension()),
     }
 
 
@@ -81,7 +80,7 @@ class MetadataField(forms.JSONField):
 
     def clean(self, value: Any) -> dict[str, object] | None:
         metadata = super().clean(value)
-        return None if metadata is None else validated_metadata(metadata)
+        return None if metadata is None else validate_metadata(metadata)
 
 
 class UploadForm(forms.Form):
@@ -95,7 +94,7 @@ class UploadForm(forms.Form):
         help_text=_("Its name. Only people and groups that you name may ask it, until you open it."),
     )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
-    # The path of a file within an uploaded folder.
+    # the path of the file within a folder that was uploaded
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
         label=_("Text"),
@@ -141,7 +140,7 @@ class UploadForm(forms.Form):
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A document's form. ``replacement`` is the content of the new file, or None."""
+    """A form to edit a document. The cleaned ``replacement`` is the content of a new file, or None."""
 
     replacement = forms.FileField(
         label=_("New version of the file"),
@@ -170,7 +169,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
 
     def clean_metadata(self) -> dict[str, object]:
         metadata = self.cleaned_data["metadata"]
-        return {} if metadata is None else validated_metadata(metadata)
+        return {} if metadata is None else validate_metadata(metadata)
 
     def clean_replacement(self) -> bytes | None:
         upload = self.cleaned_data["replacement"]

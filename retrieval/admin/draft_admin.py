@@ -1,4 +1,4 @@
-"""Drafts of collections: begin, review, publish or discard. Their documents have their own pages."""
+"""Pages to begin, review, publish and discard drafts. Their documents have pages of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.documents.drafts import lifecycle
-from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
+from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
@@ -64,7 +64,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """Return how many documents a published draft changed; for an open draft this would read two collections."""
+        """Return how many documents a published draft changed. For an open draft, counting would take too long."""
         changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
@@ -78,9 +78,8 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = _read_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
+        changes = _read_changes(obj) if is_published else Changes() if is_copying else find_draft_changes(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
-        # The gates judge only drafts that could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {
             "title": str(obj),

@@ -23,5 +23,5 @@ class GatedAdmin(PageAdmin):
 
 
 def read_override(request: HttpRequest) -> str:
-    """Return the reason to publish against objections; empty if the user may not."""
+    """Return the user's reason to publish against objections; empty if the user may not override them."""
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""

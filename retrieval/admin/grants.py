@@ -16,7 +16,7 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     verbose_name_plural = _("access of people and groups")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
-        # Django's queryset would need a permission that is not per collection.
+        # The default queryset would demand a permission for all collections.
         return CollectionGrant.objects.select_related("group", "user")
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
@@ -26,16 +26,15 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 def list_locked_out(collection: Collection) -> list[str]:
-    """Return the names of accounts whose own grant lets them change the collection, but who cannot open these pages."""
     changing = collection.grants.exclude(role=CollectionGrant.Role.READER)
     granted = get_user_model().objects.filter(is_active=True, is_staff=False, collection_grants__in=changing)
     return [user.get_username() for user in granted.order_by("username")]
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
-    """Return whether the user may change settings and grants.
+    """Return whether the user may change the collection's settings and grants.
 
-    A manager's grant allows it, or, if staff need no grant, the permission to change collections.
+    A manager's grant is enough. If staff need no grant, so is the permission to change collections.
     """
     has_permission = request.user.has_perm("retrieval.change_collection")
     if collection is None or collection.pk is None:

@@ -1,4 +1,4 @@
-"""Admin pages of documents and passages, which refuse changes while their collection has a draft."""
+"""Base classes of the pages of documents and passages. They refuse changes that must be made in a draft."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Refuse the form on display; ``lock_for_change`` refuses a submitted one with the reason."""
+        """Return False if the form must not be shown.
+
+        For a submitted form, ``lock_for_change`` refuses with a reason.
+        """
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
 
@@ -87,7 +90,10 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
 
 def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
-    """Return why the document may not be changed now; cached in the request, because the admin asks often."""
+    """Return why the document may not be changed now; empty if it may.
+
+    The reason is stored in the request, because the admin asks several times.
+    """
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:

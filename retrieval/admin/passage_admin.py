@@ -65,8 +65,6 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 @admin.register(Chunk)
 class ChunkAdmin(GuardedAdmin):
-    """Passages, usually opened from their document. Only their questions can be edited."""
-
     form = ChunkForm
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]

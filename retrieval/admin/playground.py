@@ -1,4 +1,4 @@
-"""The playground: search one question with two profiles, without a change of data."""
+"""A page to search one question with two profiles, without changing data."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PUBLISHED = "published"
 LARGEST_TOP_K = 50
 
 
-def profile_choices() -> list[tuple[str, Any]]:
+def build_profile_choices() -> list[tuple[str, Any]]:
     versions: dict[str, list[tuple[str, str]]] = {}
     for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
         label = f"{version} · {version.note}" if version.note else str(version)
         versions.setdefault(version.profile.name, []).append((str(version.pk), label))
-    in_force = profiles.published_version() or BUILT_IN
+    in_force = profiles.find_published_version() or BUILT_IN
     return [
         (PUBLISHED, _t("In use: %s") % in_force),
         (BUILT_IN, _t("Built-in: the site's settings")),
@@ -44,7 +44,7 @@ def profile_choices() -> list[tuple[str, Any]]:
 
 class ProfileChoice(forms.ChoiceField):
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=profile_choices, **kwargs)
+        super().__init__(choices=build_profile_choices, **kwargs)
 
     def clean(self, value: Any) -> NamedProfile:
         chosen = super().clean(value)
@@ -86,8 +86,7 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
-def _read_answer(given: str) -> str:
-    """Return the id of the answer whose debug panel led here; "" without one."""
+def _read_answer_id(given: str) -> str:
     try:
         return str(uuid.UUID(given))
     except ValueError:
@@ -99,7 +98,7 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
     form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked, "answer": _read_answer(request.GET.get("answer", ""))}
+    page = {"form": form, "asked": asked, "answer": _read_answer_id(request.GET.get("answer", ""))}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""

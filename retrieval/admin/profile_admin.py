@@ -18,7 +18,7 @@ from core.admin_base import admin_link, badge, go_to
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_differences import describe_differences
-from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, setting_field
+from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, build_setting_field
 from retrieval.gates import PublicationRefused
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import (
@@ -28,9 +28,9 @@ from retrieval.profile_settings import (
 )
 from retrieval.search.profiles import profiles
 
-# Django's metaclass needs form fields as class attributes; these come from the declared settings.
+# The form's metaclass collects fields from class attributes. These fields are generated, so they are added here.
 for _name in SETTINGS:
-    SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = setting_field(_name)
+    SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = build_setting_field(_name)
 
 
 @admin.register(SearchProfile)
@@ -39,7 +39,7 @@ class SearchProfileAdmin(GatedAdmin):
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
-    # Deleting several at once would not check whether one of them is published.
+    # The action "delete selected" would not check whether a version is published.
     actions = None
 
     def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
@@ -47,7 +47,7 @@ class SearchProfileAdmin(GatedAdmin):
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
-        """Refuse it while a version is published: answers would change without a publication."""
+        """Return False while a version is published, because deleting it would change answers without a publication."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)
@@ -73,14 +73,13 @@ class SearchProfileAdmin(GatedAdmin):
         return form
 
     def _choose_starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
-        """Return the settings of ``?from=``, else of the newest version, else of the published profile."""
         if profile is not None:
-            wanted = _wanted_version(request, profile) or profile.versions.first()
+            wanted = _find_wanted_version(request, profile) or profile.versions.first()
             try:
                 if wanted is not None:
                     return wanted.read()
             except ImproperProfile:
-                return profiles.built_in_profile()  # the list of versions reports that this one is unreadable
+                return profiles.built_in_profile()  # the list of versions reports the error
         return profiles.active_profile().settings
 
     def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
@@ -92,7 +91,7 @@ class SearchProfileAdmin(GatedAdmin):
             return
         version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
-        # The admin capitalises a message's first letter, but the short name must not change.
+        # The version is not at the beginning, because the admin capitalises the first letter of a message.
         told = _t("Saved: %s. It takes effect when it is published.") % version
         self.tell_done(request, told)
 
@@ -117,7 +116,7 @@ class SearchProfileAdmin(GatedAdmin):
             **_read_published(),
             "versions": _build_version_rows(profile) if profile else [],
             "overrides": _list_overrides(profile) if profile else [],
-            "started_from": _wanted_version(request, profile) if profile else None,
+            "started_from": _find_wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
         return super().render_change_form(request, {**context, **page}, *args, **kwargs)
@@ -175,15 +174,14 @@ class SearchProfileAdmin(GatedAdmin):
 
 
 def _read_published() -> dict[str, object]:
-    """Return the published profile, and whether the site's switch overrules it."""
     return {
         "in_force": profiles.active_profile(),
-        "published": profiles.published_version(),
+        "published": profiles.find_published_version(),
         "hybrid_enabled": settings.RETRIEVAL_HYBRID_ENABLED,
     }
 
 
-def _wanted_version(request: HttpRequest, profile: SearchProfile) -> SearchProfileVersion | None:
+def _find_wanted_version(request: HttpRequest, profile: SearchProfile) -> SearchProfileVersion | None:
     wanted = request.GET.get("from", "")
     if not wanted.isdecimal() or len(wanted) > 9:
         return None
@@ -199,7 +197,6 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
 
 
 def _build_version_rows(profile: SearchProfile) -> list[dict[str, object]]:
-    """Return each version with its differences from the published one, or why it is unreadable."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):

@@ -1,4 +1,4 @@
-"""The form of a search profile, with a field for each declared setting."""
+"""The form of a search profile. It has a field for each setting in `SETTINGS`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from retrieval.profile_settings import (
     ProfileSettings,
     from_json,
 )
-from retrieval.search.metadata_filters import validated_metadata
+from retrieval.search.metadata_filters import validate_metadata
 
 EXAMPLES = {
     "weights": '{"vector": 0.6, "lexical": 0.4}',
@@ -31,18 +31,18 @@ EXAMPLES = {
 
 
 class StructureField(forms.JSONField):
-    """A setting of several values, typed as the JSON in which profiles are stored."""
+    """A field for a setting with several values, which the user types as JSON."""
 
     def prepare_value(self, value: Any) -> Any:
         return "" if value is None else super().prepare_value(value)
 
     def clean(self, value: Any) -> Any:
         given = super().clean(value)
-        validated_metadata({"": given})
+        validate_metadata({"": given})
         return given
 
 
-def setting_field(name: str) -> forms.Field:
+def build_setting_field(name: str) -> forms.Field:
     setting = SETTINGS[name]
     options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
     if setting.bounds is not None:
@@ -77,7 +77,10 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 
 
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A profile and its next version; a valid form has ``profile_settings``, which begin as ``starting_point``."""
+    """A form for a profile and its next version. A valid form has the version's ``profile_settings``.
+
+    The fields begin with the values of ``starting_point``.
+    """
 
     starting_point = ProfileSettings()
 
@@ -99,7 +102,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         super().__init__(*args, **kwargs)
         self.profile_settings: ProfileSettings | None = None
         if "reranker" in self.fields:
-            # A version's saved reranker stays a choice, so that the user sees when it no longer exists.
+            # The version's reranker stays in the list if the site no longer has it, so that the user sees the error.
             names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
             self.fields["reranker"].choices = [(name, label_reranker(name)) for name in names]  # type: ignore[attr-defined]
             self.fields["method"].choices = [(method.value, _(each.label)) for method, each in METHODS.items()]  # type: ignore[attr-defined]
@@ -115,7 +118,6 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         names = [name for name in SETTINGS if name in self.fields]
         if not names or any(name in self.errors for name in names):
             return cleaned
-        # An empty field gets its default, unless None has a meaning.
         given = {name: cleaned[name] for name in names if cleaned[name] is not None or SETTINGS[name].when_empty}
         try:
             self.profile_settings = from_json(given)

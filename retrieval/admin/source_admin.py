@@ -36,11 +36,11 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
-from retrieval.sources.states import Standing, explain_wait, standing_of, standings_of
+from retrieval.sources.states import Standing, explain_wait, find_standing, find_standings
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The base form; ``form_of`` adds the settings of a kind."""
+    """The base form of sources. `build_source_form` adds the settings of a kind."""
 
     kind: type[Connector]
     own_form: type[forms.Form]
@@ -69,7 +69,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # The documents then follow the source's own metadata again, at once.
+        # Switching it off changes the readers of all documents at once, so they must be changeable now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
@@ -102,10 +102,12 @@ def _general_fields(kind: type[Connector]) -> list[str]:
     return [name for name in SourceForm.Meta.fields if kind.is_read or name not in _OF_RUNS]
 
 
-def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
-    """Return the form of a source of this kind; ``own_form`` has the settings of the kind.
+def build_source_form(
+    kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool
+) -> type[SourceForm]:
+    """Return the form class of a source of this kind. ``own_form`` has the kind's settings.
 
-    The collection of a saved source cannot change: its documents are there.
+    The collection of a saved source cannot change, because its documents are in it.
     """
     fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
@@ -113,8 +115,8 @@ def form_of(kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *,
     return type("SourceFormOfItsKind", (own_form, SourceForm), own)
 
 
-def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry of the list of kinds for each connector; or one that says why there is none."""
+def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
+    """Return an entry of the list of kinds for each connector, or an entry with the reason why there are none."""
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
@@ -123,7 +125,7 @@ def _offer_connectors(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]
 
 
 RUNS_SHOWN = 20
-# More groups of a form's fields are closed at first.
+# If a form has more groups of fields, they are collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
@@ -132,21 +134,24 @@ curl -X PUT %(address)s \\
   -d '{"title": "Pumps", "text": "The pump weighs **30 kg**.", "url": "https://wiki.example.org/1"}'
 """
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
-    "sync": (sync_runs.ask_for, _("Run requested: %s.")),
-    "preview": (lambda source: sync_runs.ask_for(source, is_preview=True), _("Preview requested: %s.")),
-    "remove": (lambda source: sync_runs.ask_for(source, may_remove=True), _("Missing documents will be removed: %s.")),
+    "sync": (sync_runs.request_logged_run, _("Run requested: %s.")),
+    "preview": (lambda source: sync_runs.request_logged_run(source, is_preview=True), _("Preview requested: %s.")),
+    "remove": (
+        lambda source: sync_runs.request_logged_run(source, may_remove=True),
+        _("Missing documents will be removed: %s."),
+    ),
     "pause": (sync_runs.pause, _("Paused: %s.")),
     "resume": (sync_runs.resume, _("Goes on: %s.")),
 }
 
 
 class StandingsChangeList(ChangeList):
-    """A list of sources whose standings and document counts are loaded for the whole page at once."""
+    """A list of sources that loads the states and document counts of a page in a few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        standings = standings_of(self.result_list)
+        standings = find_standings(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
         counts = {(origin, collection): number for origin, collection, number in numbers}
@@ -201,22 +206,22 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return admin_link(Document, vars(source)["document_count"], origin__id__exact=source.pk)
 
     def get_form(self, request: HttpRequest, obj: Source | None = None, change: bool = False, **kwargs: Any) -> Any:
-        kind = self._kind(request, obj)
+        kind = self._find_kind(request, obj)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return super().get_form(request, obj, change, **kwargs)
-        return form_of(kind, self._own_form(request, kind, obj), request.user, is_new=obj is None)
+        return build_source_form(kind, self._build_own_form(request, kind, obj), request.user, is_new=obj is None)
 
-    def _own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
+    def _build_own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
         if source is None:
             return kind.form_for({"connector": request.GET.get("connector", "")}, {})
         return kind.form_for(source.options, source.found)
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
-        kind = self._kind(request, obj)
+        kind = self._find_kind(request, obj)
         general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        form = self._own_form(request, kind, obj)
+        form = self._build_own_form(request, kind, obj)
         groups = getattr(form, "groups", ())
         grouped = {name for _label, names in groups for name in names}
         own = [name for name in form().fields if name not in grouped]
@@ -228,7 +233,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
 
-    def _kind(self, request: HttpRequest, source: Source | None) -> type[Connector] | None:
+    def _find_kind(self, request: HttpRequest, source: Source | None) -> type[Connector] | None:
         return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
 
     def add_view(
@@ -236,7 +241,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        kind = self._kind(request, None)
+        kind = self._find_kind(request, None)
         if kind is ConnectorSource and not list_usable(request.user, request.GET.get("connector", "")):
             kind = None
         if kind is not None:
@@ -248,34 +253,31 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             for kind in KINDS.values()
             if kind is not ConnectorSource
         ]
-        kinds += _offer_connectors(request.user)
+        kinds += _list_connector_offers(request.user)
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # A preview shows the records of newly chosen streams first.
         is_unfinished = obj.kind == ConnectorSource.name and (
             not obj.options.get("streams") or "streams" in form.changed_data
         )
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
-        is_tried = self._is_tried(obj)
+        is_tried = self._was_only_previewed(obj)
         if is_tried:
-            # A run with half of the fields would show readers what the rest closes.
+            # While half of the fields are chosen, a run would show readers documents that should be closed to them.
             obj.is_paused = True
         save_source(obj)
         warn_of_removed_secret(request, obj)
         if is_unfinished or is_tried:
-            # The preview tries the settings, finds the streams, and shows documents of those chosen.
             with suppress(sync_runs.RunRefused):
-                sync_runs.ask_for(obj, is_preview=True)
+                sync_runs.request_logged_run(obj, is_preview=True)
 
     @staticmethod
-    def _is_tried(source: Source) -> bool:
-        """Return whether this is a connector's source that was never read, only previewed."""
+    def _was_only_previewed(source: Source) -> bool:
         is_connector = source.kind == ConnectorSource.name
         return is_connector and (source.pk is None or not source.runs.filter(is_preview=False).exists())
 
     def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
-        if self._is_tried(obj):
+        if self._was_only_previewed(obj):
             self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
             return go_to(obj)
         return super().response_change(request, obj)
@@ -299,7 +301,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
-        standing = standing_of(obj)
+        standing = find_standing(obj)
         pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,
@@ -332,7 +334,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Ask whether to keep or delete the documents."""
         source = self.get_object(request, object_id)
         if not self.has_delete_permission(request, source):
             raise PermissionDenied

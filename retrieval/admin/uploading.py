@@ -1,4 +1,4 @@
-"""The upload page of documents, which works as a form; a script sends each file alone and gets JSON."""
+"""The page to upload documents. It works as a form; with JavaScript, each file is sent alone and answered by JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
-from retrieval.sources.web_page import address_in, submit_page
+from retrieval.sources.web_page import find_only_address, submit_page
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -39,22 +39,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result for one file; a refused one has no ``document``, but a reason in ``sentence``."""
-
     document: Document | None
     is_new: bool
     sentence: str
 
 
-def _find_way_back(request: HttpRequest, data: Mapping[str, str]) -> str:
-    """Return the page of this site from which the user came to add documents, or ""."""
+def _read_return_address(request: HttpRequest, data: Mapping[str, str]) -> str:
     address = data.get("next", "")
     is_own = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
     return address if is_own else ""
 
 
 def _list_fieldsets(form: UploadForm) -> list[tuple[StrPromise | None, dict[str, Any]]]:
-    """Return the fields in groups; templates/admin/retrieval/document/upload.html shows the files after the first."""
     place = [name for name in ("collection", "new_collection") if name in form.fields]
     return [
         (None, {"fields": place}),
@@ -73,14 +69,14 @@ class UploadingAdmin(PageAdmin):
             form = UploadForm(request.POST, request.FILES, user=request.user)
             if form.is_valid():
                 if name := form.cleaned_data.get("new_collection"):
-                    form.cleaned_data["collection"] = self._make_collection(request, name)
+                    form.cleaned_data["collection"] = self._create_managed_collection(request, name)
                 outcomes = self._submit(request, form)
                 if is_asked_by_script(request):
-                    return self._answer(form.cleaned_data["collection"], outcomes)
+                    return self._build_json_answer(form.cleaned_data["collection"], outcomes)
                 if name:
                     self.tell_done(request, _t("The collection %s was made.") % name)
-                self._tell(request, outcomes)
-                if back := _find_way_back(request, request.POST):
+                self._show_messages(request, outcomes)
+                if back := _read_return_address(request, request.POST):
                     return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
@@ -96,15 +92,14 @@ class UploadingAdmin(PageAdmin):
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
             "add": True,
-            "back": _find_way_back(request, request.POST or request.GET),
+            "back": _read_return_address(request, request.POST or request.GET),
             **drop_zone_context(),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
         return self.render_page(request, "document/upload", _t("Add documents"), context)
 
-    def _make_collection(self, request: HttpRequest, name: str) -> Collection:
-        """Make a closed collection that the user manages."""
+    def _create_managed_collection(self, request: HttpRequest, name: str) -> Collection:
         wanted = slugify(name)[:40] or "collection"
         taken = set(Collection.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
         free = next(slug for slug in chain([wanted], (f"{wanted}-{n}" for n in count(2))) if slug not in taken)
@@ -119,7 +114,7 @@ class UploadingAdmin(PageAdmin):
         if len(files) == 1 and form.cleaned_data["source"]:
             files = [(form.cleaned_data["source"], files[0][1])]
         text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
-        address = address_in(text)
+        address = find_only_address(text)
         if text and not address:
             name = title or _t("Pasted text")
             files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
@@ -153,7 +148,7 @@ class UploadingAdmin(PageAdmin):
         self.log_addition(request, stored.document, [{"added": {}}])
         return _Outcome(stored.document, is_new=True, sentence="")
 
-    def _answer(self, collection: Collection, outcomes: list[_Outcome]) -> JsonResponse:
+    def _build_json_answer(self, collection: Collection, outcomes: list[_Outcome]) -> JsonResponse:
         files = [
             {
                 "added": outcome.document is not None,
@@ -164,10 +159,10 @@ class UploadingAdmin(PageAdmin):
         ]
         return JsonResponse({"collection": {"pk": collection.pk, "name": collection.name}, "files": files})
 
-    def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
+    def _show_messages(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # The admin capitalises a message's first letter, but a file's name must not change.
+                # One message per file: in a joined message, the admin would capitalise the first file's name.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)

@@ -40,11 +40,11 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchFilters, SearchMethod
@@ -76,7 +76,7 @@ class SearchView(ApiView):
 
 
 def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
-    """Return the validated body of a search request, and its result.
+    """Return the validated body of a search request, and the result of the search.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
     """
@@ -86,7 +86,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     method = asked.get("method") or "default"
     try:
         # A refused search reads nothing.
-        with place_to_search():
+        with wait_for_search_slot():
             result = search(
                 asked["query"],
                 _build_filters_asked(request, asked),
@@ -128,7 +128,7 @@ class FiltersView(ApiView):
         slug = request.query_params.get("collection", "").replace("\0", "")
         if slug and not Collection.objects.readable_by(request.user).filter(slug=slug).exists():
             raise ValidationError({"collection": ["There is no collection with this short name."]})
-        offered = list_offered(request.user, slug)
+        offered = list_offered_filters(request.user, slug)
         return Response([{**to_json(each), "part": each.part} for each in offered])
 
 
@@ -261,7 +261,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
     def get_queryset(self) -> QuerySet[Collection]:
         user = self.request.user
-        return with_totals(Collection.objects.readable_by(user).in_service(), user)
+        return annotate_totals(Collection.objects.readable_by(user).in_service(), user)
 
     def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
         try:
@@ -269,11 +269,11 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
         grant_management(collection, get_account(self.request))
-        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
+        serializer.instance = annotate_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
 
 
-def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """Add ``document_total`` and ``passage_total`` of what ``user`` may read, counted in separate subqueries."""
+def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
+    """Annotate collections with ``document_total`` and ``passage_total``: what ``user`` may read in them."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

@@ -52,13 +52,13 @@ from retrieval.sources.pushes import (
 
 
 class ExternalIdConverter(StringConverter):
-    """The rest of an address, also with slashes and line breaks."""
+    """Matches the rest of an address, including slashes and line breaks."""
 
     regex = r"(?s:.+)"
 
 
 class MaySend(StaffWithPermission):
-    # A PUT that replaces a document also takes the permission to change it.
+    # A PUT that replaces a document also needs the permission to change documents; it is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
@@ -130,7 +130,7 @@ class PushedDocumentView(_PushView):
 
     @extend_schema(
         operation_id="pushed_document_put",
-        # A generator of clients (openapi-python-client 0.29) writes a broken module for two content types.
+        # A generator of clients (openapi-python-client 0.29) writes a broken module if there are two content types.
         request={"application/json": PushTextSerializer},
         responses=_SENT,
     )
@@ -204,7 +204,7 @@ class PushBatchView(PushedDocumentView):
             sent = _validate(PushOperationSerializer(data=body))
             item = self._change(source, sent)
         except serializers.ValidationError as error:
-            return {**outcome, "error": _one_sentence(error.detail)}
+            return {**outcome, "error": _read_first_error(error.detail)}
         except PushOutdated as error:
             return {**outcome, "result": "outdated", "status": status.HTTP_409_CONFLICT, "error": str(error)}
         except (DocumentRejected, PushBusy, PushForbidden, SourceGone, DiskFull) as error:
@@ -255,21 +255,20 @@ def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]
         url=sent.get("url") or "",
         changed_at=sent.get("changed_at"),
         metadata=sent.get("metadata"),
-        readers=_names_of(readers) if readers is not None else None,
+        readers=_build_reader_names(readers) if readers is not None else None,
         is_for_everybody=bool(readers and readers["everybody"]),
     )
 
 
-def _names_of(readers: dict[str, Any]) -> tuple[str, ...]:
-    # A group cannot be named like an address.
+def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
+    # A group whose name begins like a mail address would admit the account with this address.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_reader, readers.get("users", ())))
 
 
-def _one_sentence(detail: Any) -> str:
-    """Return the first sentence of a refusal, with the name of its field."""
+def _read_first_error(detail: Any) -> str:
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        said = _one_sentence(inner)
+        said = _read_first_error(inner)
         return said if name in ("non_field_errors", "detail") else f"{name}: {said}"
-    return _one_sentence(detail[0]) if isinstance(detail, list) else str(detail)
+    return _read_first_error(detail[0]) if isinstance(detail, list) else str(detail)

@@ -15,7 +15,7 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# Clocks of programs differ a little. A time far ahead would make every later state outdated.
+# Programs' clocks differ a little. A time far in the future would make all later states out of date.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 
@@ -46,7 +46,7 @@ class ReadersSerializer(KnownFieldsOnly):
 
 @extend_schema_field(ReadersSerializer)
 class ReadersField(serializers.Field[dict[str, Any], Any, Any, Any]):
-    """A JSON object; forms send it as text."""
+    """A field for a JSON object, which a form sends as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         readers = ReadersSerializer(data=parse_metadata(data) if isinstance(data, str) else data)
@@ -90,7 +90,7 @@ class PushFileSerializer(_PushSerializer):
 
 
 class PushOperationSerializer(PushTextSerializer):
-    """One of a batch: ``text`` for a put, none for a delete."""
+    """One item of a batch. A put needs ``text``, a delete has none."""
 
     action = NameField(choices=["put", "delete"], default="put")
     external_id = ExternalIdField()

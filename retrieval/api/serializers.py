@@ -14,16 +14,16 @@ from rest_framework import serializers
 from core.api.fields import LARGEST_ID, FlagField, KnownFieldsOnly, NameField, SlugTextField, TextField
 from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.models.left_out import KINDS
-from retrieval.search.metadata_filters import parse_metadata, validated_metadata
+from retrieval.search.metadata_filters import parse_metadata, validate_metadata
 from retrieval.types import DateRange, NumberRange, QueryClass, SearchMethod
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
-    """A JSON object; forms send it as text."""
+    """A field for a JSON object, which a form sends as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, object]:
-        return validated_metadata(parse_metadata(data) if isinstance(data, str) else data)
+        return validate_metadata(parse_metadata(data) if isinstance(data, str) else data)
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -111,7 +111,7 @@ class FiltersSerializer(KnownFieldsOnly):
     )
 
     def validate_metadata_any(self, value: dict[str, list[object]]) -> dict[str, object]:
-        return validated_metadata(value)
+        return validate_metadata(value)
 
 
 class SearchRequestSerializer(KnownFieldsOnly):
@@ -216,7 +216,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutPayload(TypedDict):
-    """Parts of a file that were left out; ``names`` are the first."""
+    """Parts of a file that were left out. If they have names, ``names`` are the first of them."""
 
     kind: str
     count: int

@@ -30,9 +30,9 @@ _COUNT = f"""
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A limit on requests within a window that begins with the first request.
+    """A limit on requests within a window, which begins with the first request.
 
-    One statement counts and decides, so that simultaneous requests cannot all pass.
+    One SQL statement counts and decides, so that simultaneous requests cannot all pass.
     """
 
     num_requests: int | None
@@ -60,7 +60,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # Reading must stay possible on a full disk.
+            # On a full disk, nothing can be counted, but reading must stay possible.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())
@@ -78,5 +78,5 @@ class ScopedRates(ScopedRateThrottle, CountedTogether):
 
 
 def forget_old_counts() -> int:
-    """Delete counts of past windows; return their number."""
+    """Delete the counts of past windows, and return their number."""
     return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

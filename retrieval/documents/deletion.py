@@ -1,4 +1,4 @@
-"""Remove the files, pictures and recognised text of deleted documents."""
+"""Delete what is stored for a deleted document besides its row: file, page images and recognised text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def forget_document(document: Document) -> None:
-    """Clean up after a document, in the transaction that deletes its row."""
+    """Delete the document's file, page images and recognised text. Call it in the transaction that deletes the row."""
     forget_files([document.file.name])
     if document.file:
         content_hash = document.content_hash
@@ -25,13 +25,13 @@ def forget_document(document: Document) -> None:
 
         def forget_pictures() -> None:
             if not Document.objects.filter(content_hash=content_hash).exists():
-                forget_page_pictures(page_pictures(), content_hash)
+                forget_page_pictures(get_page_picture_folder(), content_hash)
 
         transaction.on_commit(forget_pictures)
 
 
 def forget_files(names: Iterable[str | None]) -> None:
-    """Delete the stored files after the commit, except files that another document still uses."""
+    """Delete the stored files after the commit. A file that another document uses is kept."""
     forgotten = {name for name in names if name}
 
     def forget() -> None:
@@ -40,14 +40,14 @@ def forget_files(names: Iterable[str | None]) -> None:
             try:
                 Document.file.field.storage.delete(name)
             except FilesUnavailable:
-                # A missing file storage does not stop the deletion of documents.
+                # A document can be deleted even if the file storage does not answer.
                 logger.warning("The file %s could not be deleted from its bucket.", name)
 
     if forgotten:
         transaction.on_commit(forget)
 
 
-def page_pictures() -> Path:
+def get_page_picture_folder() -> Path:
     return Path(settings.DATA_DIR) / "page-pictures"
 
 

@@ -1,4 +1,4 @@
-"""Choose the icons of file formats: names of symbols in chat/icons.svg."""
+"""Choose icons for file formats. The names are of symbols in chat/icons.svg."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FileKind:
-    """Formats with one icon; ``labels`` are their names."""
+    """Several file formats with the same icon. ``labels`` are the names of the formats."""
 
     icon: str
     name: str | StrPromise
@@ -47,7 +47,7 @@ def choose_icon(media_type: str) -> str:
     return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
 
 
-def icons_by_extension() -> dict[str, str]:
+def list_icons_by_extension() -> dict[str, str]:
     return {extension: choose_icon(known.media_type) for known in read_formats() for extension in known.extensions}
 
 

@@ -1,4 +1,4 @@
-"""Ingest files and folders in a command with a progress bar, without a worker."""
+"""Ingest files and folders from a command, with a progress bar and without a worker."""
 
 from __future__ import annotations
 
@@ -20,24 +20,22 @@ from retrieval.documents import ingestion
 from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
-from retrieval.index.chunk_writer import refresh_planner_statistics, reweigh
+from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Collection, Document
 
-# Fewer files are read one by one: embedder and sandbox use the other cores.
+# Fewer files are read one by one, because embedder and sandbox can use the other CPU cores.
 FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
-# A smaller picture contains no page of text.
 SMALLEST_PICTURE_BYTES = 4096
 
-# A larger page is not searched for the pictures that it shows.
 _LONGEST_PAGE_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A file on disk (``path``), or text from elsewhere (``data``)."""
+    """A file to ingest: a ``path`` on disk, or ``data``."""
 
     source: str
     path: Path | None = None
@@ -45,7 +43,6 @@ class Submitted:
     title: str = ""
 
     def read(self) -> bytes:
-        """Return the content. Raises: OSError, or DocumentRejected for a file above the size limit."""
         if self.path is None:
             return self.data
         check_size(self.source, self.path.stat().st_size)
@@ -54,7 +51,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The result of a batch; ``failures`` are (source, sentence) pairs."""
+    """The result of ingesting files. Each of ``failures`` is a source and a sentence."""
 
     added: int = 0
     unchanged: int = 0
@@ -75,9 +72,10 @@ def ingest_paths(
     *,
     at_once: int = 1,
 ) -> Counts:
-    """Submit and read all files at ``paths``, ``at_once`` in parallel; a file's failure does not stop the others.
+    """Ingest all files at ``paths``, ``at_once`` in parallel, and return the counts.
 
-    Raises: FileNotFoundError before anything is read if a path does not exist.
+    If a file fails, the others are still ingested. Raises: FileNotFoundError before the first file if a path does not
+    exist.
     """
     started = time.monotonic()
     counts = Counts()
@@ -91,11 +89,12 @@ def ingest_paths(
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
         bar.show(source[:60], number, total, task="files")
-        # The first documents set the reference passage length. An early correction is cheap, while passages are few.
+        # The first documents set the collection's reference length for BM25. It is corrected early, when few passages
+        # must be weighted again.
         if number == reweighed_at:
-            reweigh(collection)
+            recompute_term_weights(collection)
             reweighed_at *= 4
-    reweigh(collection)
+    recompute_term_weights(collection)
     if counts.added:
         refresh_planner_statistics()
     bar.clear()
@@ -123,8 +122,6 @@ def _read_in_turn(
 def _read_in_threads(
     read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
 ) -> Iterator[tuple[str, Counts]]:
-    """Yield the source and the counts of each file; on interruption, files in progress are finished."""
-
     def work(file: Submitted) -> tuple[str, Counts]:
         try:
             return file.source, read(file)
@@ -146,7 +143,7 @@ def _read_in_threads(
 
 
 def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
-    """Submit and read one file. Raises: RagsiteError if the site, and not this file, cannot be written to."""
+    """Ingest one file. Raises: RagsiteError if the site itself fails, for example without disk space."""
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
@@ -174,9 +171,9 @@ def _read_members(document: Document) -> Iterator[Document]:
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
-    """Yield the files at the paths, folders recursively in name order.
+    """Yield the files at the paths, and in folders all files by name.
 
-    A BEIR corpus yields one document per line. Raises: FileNotFoundError.
+    A `corpus.jsonl` of the BEIR benchmark yields one document per line. Raises: FileNotFoundError.
     """
     for path in paths:
         if path.is_dir():
@@ -195,7 +192,6 @@ def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
 
 
 def read_beir_corpus(path: Path) -> Iterator[Submitted]:
-    """Yield the documents of a BEIR ``corpus.jsonl``: objects with `_id`, `title` and `text`."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -229,7 +225,6 @@ def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _list_shown_pictures(paths: list[Path]) -> set[Path]:
-    """Return the pictures that a page in the same folder names: they are parts of that page."""
     pictures: dict[Path, list[Path]] = defaultdict(list)
     for path in paths:
         if path.suffix.lower() in PICTURES:

@@ -1,7 +1,7 @@
-"""Detect file formats, and name unsupported formats. PURE.
+"""Detect file formats, and refuse unsupported formats with a reason. PURE.
 
 To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or
-:func:`register` it. A test compares ``docs/formats.md`` with it.
+:func:`register` it. A test compares ``docs/formats.md`` with the formats here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ from retrieval.media_types import (
     ZIP,
 )
 
-# Media type -> file extensions.
 SOURCE_CODE = {
     "text/x-python": "py pyi",
     "text/javascript": "js mjs cjs jsx",
@@ -86,7 +85,7 @@ SOURCE_CODE = {
 }
 
 
-# A Word document has a few dozen entries; Word itself rejects far fewer than this.
+# Entries of an archive. A Word document has a few dozen; Word refuses far fewer than this.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -102,12 +101,12 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 _BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
 _HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOTALL)
-# A text may begin with the names alone: "RIFF is a container".
+# The pattern includes binary bytes, because a text may begin with "RIFF is a container".
 _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
 class View(Enum):
-    """The source viewer's ways to show the text of a document."""
+    """The ways in which the source viewer shows the text of a document."""
 
     MARKDOWN = "laid out from its Markdown"
     CONVERTED = "laid out from the Markdown it is converted to"
@@ -122,20 +121,18 @@ class View(Enum):
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, and its entries if it is an archive."""
-
     data: bytes
     filename: str
 
     @cached_property
     def archive_names(self) -> frozenset[str]:
-        """Return the names in a ZIP archive; empty for other files.
+        """The names of the files in a ZIP archive; empty for other files.
 
         Raises: DocumentRejected for a damaged archive, or one with too many files.
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # A parsed entry costs a hundred times its bytes, so entries are counted first.
+        # Entries are counted before they are parsed, because a parsed entry takes a hundred times as much memory.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -151,7 +148,7 @@ class Content:
 
     @cached_property
     def archive_type(self) -> str:
-        """Return the media type that an OpenDocument file or an EPUB declares; empty for other files."""
+        """The media type that an OpenDocument file or an EPUB declares; empty for other files."""
         if "mimetype" not in self.archive_names:
             return ""
         try:
@@ -169,9 +166,9 @@ class Format:
     """A file format.
 
     ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor`` is
-    "package.module:function"; a format without one is unsupported, and ``refusal`` replaces the usual message.
-    ``recognise`` detects the format by its bytes; ``recognise_text`` is used only for files that are plain text by
-    name. An extractor with ``may_be_scanned`` also accepts recognised pages.
+    "package.module:function"; a format without one is unsupported, and ``refusal`` replaces the usual error message.
+    ``recognise`` detects the format by its bytes. ``recognise_text`` is only used for files whose name says plain text.
+    If ``may_be_scanned``, the extractor also takes pages recognised by OCR.
     """
 
     kind: str
@@ -195,7 +192,7 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Recognise an archive by its extension, which text files such as keys also use."""
+    """Return a function that detects an archive by its extension, which text files may also have."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -206,7 +203,7 @@ def declares(*media_types: str) -> Recogniser:
 
 
 def is_pdf(content: Content) -> bool:
-    # Other bytes may precede the mark, but not the start of a text that mentions it.
+    # Other bytes may precede the signature, but a text that only mentions it is no PDF.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
@@ -214,7 +211,7 @@ _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
-    """Return whether a page follows white space, an XML declaration and comments."""
+    """Return whether the file is an HTML page, also after white space, an XML declaration and comments."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
         left = left.partition(b">")[2].lstrip()
@@ -228,7 +225,7 @@ def is_pointer(data: bytes) -> bool:
 
 
 def is_saved_page(content: Content) -> bool:
-    """Return whether this is a page in a mail's format under another name."""
+    """Return whether this is a saved web page (MHTML), which has the format of a mail."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
     return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
@@ -249,21 +246,21 @@ def ole_holds(name: str) -> Recogniser:
 
 
 def is_text_table(data: bytes) -> bool:
-    """Return whether a file is a page with a table, or delimited text, which may be UTF-16."""
+    """Return whether a file is an HTML page with a table, or delimited text, in UTF-8 or UTF-16."""
     first = data[:_HTML_LOOKED_AT].replace(b"\0", b"").partition(b"\n")[0]
     is_text = not re.search(b"[\x01-\x08\x0e-\x1f]", first)
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
 
 
 def is_workbook(content: Content) -> bool:
-    """Return whether this is an Excel workbook; some programs use another folder, or write ``xl\\``."""
+    """Return whether this is an Excel workbook, also one with unusual names in the archive."""
     names = content.archive_names
     has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
     return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether the file itself is an old Excel workbook, not an embedded one."""
+    """Return whether this is an old Excel workbook, and not another file with a workbook in it."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -392,14 +389,13 @@ KNOWN_FORMATS = (
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    # These formats are detected so that the message can name them.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     _refuse("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
     _refuse("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
     _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
     _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
     _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
-    # This matches every other archive; an empty archive has no names.
+    # Must come after all formats that are packed as ZIP. An empty archive has another signature.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
         begins_with(b"PK\x03\x04", b"PK\x05\x06"),
@@ -439,7 +435,7 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 
 
 def register(*formats: Format) -> None:
-    """Add formats; the latest are tried first."""
+    """Add formats. The last added ones are tried first."""
     _formats[:0] = formats
 
 
@@ -448,7 +444,7 @@ def read_formats() -> list[Format]:
 
 
 def find_format(media_type: str) -> Format | None:
-    """Return the format of this media type; None for an unread document, or a removed format."""
+    """Return the format with this media type; None if it is unknown, for example before a document is read."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
@@ -462,7 +458,7 @@ def get_page_unit(media_type: str) -> str:
 
 
 def is_code(media_type: str) -> bool:
-    """Return whether the text is source code or data, without lines of prose."""
+    """Return whether a document of this format is source code or data, and not prose."""
     return get_view(media_type) is View.CODE or media_type == JSON
 
 
@@ -472,14 +468,14 @@ def list_supported() -> str:
 
 
 def accepted_files() -> str:
-    """Return the ``accept`` attribute of a file input: all files, because text files have many names."""
+    """Return the value of a file input's ``accept``, which includes all text files, whatever their extension."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
 def detect(data: bytes, filename: str) -> Format:
-    """Return the format of ``data``, by content first and by name second.
+    """Return the format of ``data``. The content decides first, the extension of ``filename`` second.
 
-    Raises: DocumentRejected for an unsupported format, and for a name that contradicts the content.
+    Raises: DocumentRejected for an unsupported format, or an extension that contradicts the content.
     """
     content = Content(data, filename)
     if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
@@ -488,13 +484,13 @@ def detect(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
-    # Some programs export pages under the extensions of old Office files.
+    # Some programs save HTML pages with the extension of a Word file.
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):
-        # Some programs name web pages or delimited text .xls so that Excel opens them.
+        # Some programs save HTML tables or delimited text as .xls, because Excel opens them.
         return found
-    # A format that is detectable by its bytes is never accepted by name alone.
+    # A format with a signature would have been detected, so the extension is wrong.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
@@ -516,7 +512,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files that serve pages, and unreadable pictures.
+# Files that are only needed to show web pages, and pictures that cannot be read.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -525,11 +521,9 @@ _OF_PAGES = frozenset(
 _PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
-# Pages store the pictures that they show here.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
 
 
-# Private files of programs, and backups of editors.
 _LITTER = re.compile(
     r"(?:^|/)(?:__MACOSX|\.DS_Store|\._[^/]*|(?:eh)?thumbs\.db|desktop\.ini|~\$[^/]*|~WRL\d+\.tmp|\.~lock\.[^/]*|#[^/]*#"
     r"|[^/]*~|[^/]*\.(?:bak|sw[op]))(?:/|$)",
@@ -546,9 +540,9 @@ def is_page(name: str) -> bool:
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Return whether a file only serves the look of pages: a style sheet, font, logo, icon or unreadable picture.
+    """Return whether a file only belongs to the look of web pages: a style sheet, font, logo, icon or such picture.
 
-    If the folder ``has_pages``, pictures in the usual picture folders count too.
+    If the folder ``has_pages``, all pictures in folders with the usual names are included.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

@@ -1,7 +1,7 @@
 """Convert uploaded files to searchable passages.
 
-A document's row is its job (see `core.jobs`). The final transaction checks the lease, so that a worker believed dead
-cannot overwrite its successor's result.
+A document's row is its job (see `core.jobs`). A worker that seemed dead may continue after another worker took over. So
+the final transaction checks that the worker still has the lease.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat
 from retrieval import backends
 from retrieval.documents import formats, reading_turns
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.documents.members import remove_members, submit_members
 from retrieval.documents.reading_turns import ReadingTurn, TurnPostponed
-from retrieval.documents.recognition.pages import forget_pages, recognise_pages, why_not
+from retrieval.documents.recognition.pages import find_reason_without_ocr, forget_pages, recognise_pages
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import compute_fingerprint
 from retrieval.exceptions import DocumentRejected, ImproperEmbedder
@@ -42,7 +42,7 @@ from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
 from retrieval.tables.table_reading import read_tables
 from retrieval.text import chunking
-from retrieval.text.block import rows_touching
+from retrieval.text.block import find_overlapping_rows
 from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
@@ -52,7 +52,7 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Share of a scan's progress for OCR; the rest is for its passages.
+# When OCR has ended, the progress of a scanned document is this percentage.
 RECOGNITION_PERCENT = 90
 _WORD = re.compile(r"\w")
 
@@ -60,14 +60,14 @@ Recognised = tuple[int, float | None]
 
 
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """Return the text of the document's file, and its scanned pages with the OCR confidence of each.
+    """Return the text of the document's file, and the confidence of OCR for each scanned page.
 
     Raises: DocumentRejected, TurnPostponed.
     """
     with document.file.open("rb") as file:
         data = file.read()
     limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
+    within = build_sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
     read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
     try:
         extracted = read(data, document.source)
@@ -75,7 +75,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
             return extracted, []
         numbers = extracted.unread_pages
         pages: list[RecognisedPage] = []
-        missing = why_not()
+        missing = find_reason_without_ocr()
         if not missing:
             turn.take()
             pages = recognise_pages(
@@ -83,7 +83,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
                 data,
                 numbers,
                 is_picture=extracted.media_type != PDF,
-                on_progress=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
+                on_progress=lambda done, total: _store_progress(document, RECOGNITION_PERCENT * done // total),
                 seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
             )
             read_pages = [
@@ -100,34 +100,34 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
     return extracted, [(number, sure.get(number)) for number in numbers]
 
 
-def _keep_progress(document: Document, percent: int) -> None:
-    """Store the progress and the heartbeat. Raises: LeaseLost."""
+def _store_progress(document: Document, percent: int) -> None:
     if not document.write(progress_percent=percent, heartbeat_at=Now()):
         raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
 
 logger = logging.getLogger(__name__)
 
-# A document waits this long while the site itself cannot read any.
+# Delay before the next attempt, if the failure is the site's and not the document's.
 SITE_AWAITED = timedelta(minutes=1)
-# Texts embedded between two heartbeats: enough to keep cores busy.
+# Texts that are embedded between two heartbeats. The number is large enough to use several CPU cores.
 EMBEDDING_BATCH = 64
-# Limit for embedders with longer inputs: the vector of a longer passage with several topics matches none of them well.
+# Larger passages have several topics, and their vectors match none of them well. Some embedders would allow them.
 LARGEST_CHUNK_TOKENS = 350
-# Larger documents take more than a second or two.
+# Reading a document above either limit takes more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# Receives the number of embedded passages and the total.
+# Called with the number of embedded passages and the total.
 Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
-    """Read the document and make its passages searchable; return None if no lease was available.
+    """Read the document and make its passages searchable; return None if another process has the lease.
 
-    If ``takes_turns``, a slow document waits for its turn. Errors are recorded in the row: FAILED if another attempt
-    cannot help, else PENDING with the time of the next attempt. The passages of the previous version stay searchable.
+    With ``takes_turns``, a slow document waits until few others are being read. Errors are stored in the row. Its
+    status is then FAILED, or PENDING with the time of the next attempt if a retry may help. The passages of the
+    previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -160,7 +160,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if (
         document.is_slow
         and document.error != reading_turns.WAITING
-        and (waiting := reading_turns.next_waiting()) is not None
+        and (waiting := reading_turns.find_next_waiting()) is not None
     ):
         enqueue(Document, [waiting])
     return document
@@ -186,11 +186,11 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     title = extracted_title if document.title in ("", document.extracted_title) else document.title
     language = document.language = document.language or identify_language(extracted.text)
     extracted = replace(extracted, title=title)
-    text_chunks = _cut(document, extracted)
+    text_chunks = _split_into_passages(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
     hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
-    fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
+    fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     texts = [
@@ -230,8 +230,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
             forget_pages([before])
 
 
-def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
-    """Return the passages. Raises: DocumentRejected for a document without text, or with too many passages."""
+def _split_into_passages(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     embedder = embedder_choice.get_embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
@@ -244,8 +243,8 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
     return text_chunks
 
 
-def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indices of passages without a reusable vector."""
+def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+    """Return the indexes of the passages that need a new vector. The others have a stored one with an equal hash."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -267,12 +266,15 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """Return the chunks to store; ``vectors`` belong to the ``fresh`` passages, in the same order."""
+    """Return the chunks to store.
+
+    ``fresh`` are the indexes of passages with a new vector, in the order of ``vectors``.
+    """
     tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
     blocks = find_blocks(extracted.text, headings, is_code=formats.is_code(extracted.media_type))
-    block_rows = rows_touching(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
+    block_rows = find_overlapping_rows(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
     is_fresh = set(fresh)
     vector_of = dict(zip(fresh, vectors, strict=True))
     return [
@@ -284,7 +286,6 @@ def _make_chunks(
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            # An unchanged passage keeps its questions.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
             if questions and index in is_fresh
             else (),
@@ -302,5 +303,5 @@ def _embed(document: Document, texts: list[str], progress: Progress | None) -> l
         vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(vectors), len(texts))
-        _keep_progress(document, max(document.progress_percent, 99 * len(vectors) // len(texts)))
+        _store_progress(document, max(document.progress_percent, 99 * len(vectors) // len(texts)))
     return vectors

@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     pass
 
 
-# The deepest nesting of archives and mails.
 MOST_LEVELS = 3
 
 
 def submit_members(document: Document, members: Sequence[Member]) -> None:
-    """Submit each new or changed member of a document that this process has leased.
+    """Submit each new or changed file in ``members`` as a document. This process has leased their parent ``document``.
 
-    An interrupted call can be repeated. Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member
-    whose name is taken.
+    The call can be repeated after an interruption. Raises: LeaseLost; DocumentRejected for archives that are nested too
+    deeply, or a member with the name of another document.
     """
     levels, parent = 1, document.parent
     while parent is not None:
@@ -38,10 +37,9 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         source = build_member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
-        # The lock order of every upload avoids deadlocks.
         with lock_for_change(document.collection_id):
             document.lock()
-            # The rights may have changed since this process began to read.
+            # An admin may have changed the metadata, which include rights, since the document was loaded.
             metadata = Document.objects.values_list("metadata", flat=True).get(pk=document.pk)
             submit(
                 document.collection,
@@ -54,13 +52,13 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
 
 
 def remove_members(document: Document, members: Sequence[Member]) -> None:
-    """Delete the members that are no longer in the document's file, inside a transaction."""
+    """Delete the members that the document's file no longer contains. Must run inside a transaction."""
     kept = [build_member_source(document, member.name) for member in members]
     Document.objects.filter(parent=document).exclude(source__in=kept).delete()
 
 
 def build_member_source(document: Document, name: str) -> str:
-    """Return the source of a member. Raises: DocumentRejected for a path that is too long."""
+    """Return the source of a member's document. Raises: DocumentRejected if it is too long."""
     source = f"{document.source}/{name}"
     if len(source) > 1_000:
         raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")

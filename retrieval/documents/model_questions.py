@@ -1,6 +1,6 @@
-"""Generate questions that a passage answers, with a language model behind OpenAI's chat-completions protocol.
+"""Generate questions that a passage answers, with a language model on a server with OpenAI's chat completions.
 
-A failure is logged and counted; ingestion never fails for it.
+A failure is logged and counted. It does not stop ingestion.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from core.breaker import Breaker, Open
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
-from retrieval.text.instructions import match_rule, remove_instructions
+from retrieval.text.instructions import find_matching_rule, remove_instructions
 from retrieval.text.language import detect_language
-from retrieval.text.spotlighting import mark_sentences, new_mark
+from retrieval.text.spotlighting import make_mark, mark_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +66,14 @@ class ModelQuestions:
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
         except Open:
-            logger.debug("%s is not asked for questions.", self.name)  # the breaker logged why
+            logger.debug("%s is not asked for questions.", self.name)
         return []
 
 
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
-    """Fence the passage by a mark that no document can contain in advance."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
-    mark = new_mark([passage])
+    mark = make_mark([passage])
     passage = mark_sentences(remove_instructions(passage, "[…]"), mark)
     system = _SYSTEM.format(
         count=MAX_QUESTIONS, language=_LANGUAGES.get(language, "the language of the passage"), fence=fence, mark=mark
@@ -83,9 +82,9 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """Return the usable questions of the model's answer; empty if the model gives none.
+    """Return the usable questions in the model's answer; none if the model gave none.
 
-    Raises: ModelFailed if none is usable, or the answer has another form.
+    Raises: ModelFailed if no question is usable, or if the answer is not in the requested form.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:
@@ -107,9 +106,9 @@ def _is_usable(question: str, language: str) -> bool:
     return (
         question.endswith("?")
         and len(question) <= LONGEST_QUESTION_CHARACTERS
-        # The index must contain neither addresses nor orders to a model.
+        # A document may make the model write addresses or instructions, which must not enter the index.
         and "://" not in question
-        and not match_rule(question)
+        and not find_matching_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)
         and (not language or detect_language(question) in ("", language))
     )

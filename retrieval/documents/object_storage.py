@@ -43,7 +43,7 @@ def _with_translated_errors(method: Callable[..., Any]) -> Any:
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """django-storages' bucket storage, with files read whole, because their size is limited.
+    """django-storages' bucket storage. Files are read whole, because their size is limited.
 
     Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """
@@ -74,7 +74,6 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     size = _with_translated_errors(S3Storage.size)
 
     def check(self) -> None:
-        """Raise FilesUnavailable if the bucket does not answer or access is denied."""
         with _translate_errors(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 

@@ -1,7 +1,7 @@
-"""Turns of slow documents, so that they do not occupy all workers.
+"""Limit how many slow documents are read at once, so that some workers are always free for others.
 
-A document is slow once reading it took longer than ``QUICK_SECONDS``, or if it has very much text. At most
-``SLOW_DOCUMENTS_AT_ONCE`` of them are leased; the others wait as PENDING, without an attempt counted.
+A document is slow if reading it takes longer than ``QUICK_SECONDS``, or if it has very much text. At most
+``SLOW_DOCUMENTS_AT_ONCE`` slow documents are leased. The others wait as PENDING, and this is not counted as an attempt.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# This delay applies if the end of a turn failed to enqueue the next document.
+# When a slow document ends, it enqueues the next. This delay is used if that failed.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# A command submits and reads in two steps. A worker reads the document only if the command died for this long.
+# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads it.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
 
@@ -35,14 +35,14 @@ _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
 class TurnPostponed(RagsiteError):
-    """The document waits for its turn; another worker will read it. For the log."""
+    """The document waits until fewer slow documents are being read. Another worker will read it. For the log."""
 
 
 class ReadingTurn:
-    """The turn of one leased document.
+    """The right of one leased document to be read although it is slow.
 
-    ``takes_turns`` is False where no worker waits for the document. ``ends`` means that the turn passes to another
-    document after a while.
+    ``takes_turns`` is False if no worker waits, as in a command. If ``ends``, another document gets the turn after a
+    while.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -56,29 +56,29 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Take the turn. Raises: TurnPostponed if all turns are taken."""
+        """Take one of the turns. Raises: TurnPostponed if all are taken."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
     def _try_to_take(self) -> bool:
-        self.is_taken = self.is_taken or _take(self._document)
+        self.is_taken = self.is_taken or _take_turn(self._document)
         return self.is_taken
 
 
-def next_waiting() -> int | None:
+def find_next_waiting() -> int | None:
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
 
-def _take(document: Document) -> bool:
+def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Two workers could both take the last turn without the lock.
+            # Without the lock, two workers could take the same turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # A lost lease is detected when the text is saved.
+        # If the lease was lost, saving the text will detect it.
         document.held().update(is_slow=True)
         return True

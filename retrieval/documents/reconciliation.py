@@ -1,8 +1,8 @@
-"""Check nightly whether the search index agrees with passages, documents and files, and repair it.
+"""Compare the search index with passages, documents and files each night, and repair differences.
 
-After a restored backup, a script or a fault, search would silently have wrong scores and missing passages. A check
-reads one snapshot and locks no rows. A repair checks again under the locks of writers (documents before statistics,
-statistics in one order).
+Differences come from a restored backup, a script or a fault. Searches would then have wrong scores and miss passages,
+without an error. A check reads one snapshot and locks no rows. A repair checks again with the locks of writers
+(documents before statistics, statistics in one order).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents import submission
-from retrieval.documents.storage import document_files
+from retrieval.documents.storage import get_document_storage
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import describe_weighting, lock_statistics, reweigh
+from retrieval.index.chunk_writer import describe_weighting, lock_statistics, recompute_term_weights
 from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
@@ -31,17 +31,15 @@ from retrieval.models.chunk import IndexCheck
 logger = logging.getLogger(__name__)
 
 CHECKS_KEPT = 30
-# A file is stored before the commit of its row, so a newer file may be about to get its row.
+# Files are stored before their row is committed. So a file without a row is an orphan only after this time.
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Sums of the same lengths in another order may differ by this much.
+# Relative difference of sums of the same lengths, added in another order.
 LENGTH_TOLERANCE = 1e-6
 
 
 class ProblemKind(models.TextChoices):
-    """The kinds of disagreement."""
-
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")
@@ -56,9 +54,10 @@ class ProblemKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """Disagreements of one kind in one collection (a slug, or empty).
+    """Differences of one kind in a collection.
 
-    ``examples`` has a few ids, words or file names.
+    ``collection`` is a slug, or empty if the kind is not about a collection. ``examples`` are a few ids, words or file
+    names.
     """
 
     kind: ProblemKind
@@ -69,17 +68,16 @@ class Inconsistency:
 
 
 def check() -> list[Inconsistency]:
-    """Return all disagreements, collection by collection.
+    """Return all differences, sorted by collection.
 
-    Must not run inside a transaction: it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are not the
-    configured embedder's.
+    Must not run inside a transaction, because it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are
+    by another embedder than the configured one.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # Collections that a worker is clearing are not kept consistent.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             found += ((kind, collection.slug, names) for kind, names in _check_collection(collection, embedder.pk))
         found.append((ProblemKind.ORPHANED_FILES, "", find_orphaned_files()))
@@ -109,7 +107,10 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def find_unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of documents whose text or passages do not fit their current file, except queued ones."""
+    """Return the ids of documents whose text or passages belong to another version of their file, or are missing.
+
+    Documents that are queued for reading are left out.
+    """
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -123,7 +124,7 @@ def find_unfit_documents(collection: Collection) -> list[int]:
 
 
 def has_whole_file(document: Document) -> bool:
-    """Return whether the document's file exists with the size it had at upload."""
+    """Return whether the document's file exists, with the size that it had when it was uploaded."""
     try:
         return bool(document.file) and document.file.size == document.size_bytes
     except FileNotFoundError:
@@ -131,11 +132,11 @@ def has_whole_file(document: Document) -> bool:
 
 
 def find_orphaned_files() -> list[str]:
-    """Return the sorted names of stored uploads without a document.
+    """Return the names of stored files that belong to no document, sorted.
 
-    Empty for a bucket, which another site may share.
+    The result is empty for a bucket, because another site may use the same bucket.
     """
-    storage = document_files()
+    storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         return []
     try:
@@ -158,7 +159,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Every writer locks lexemes in the same order.
+# Sorted, because all writers must lock lexemes in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -183,34 +184,31 @@ def _count_passages(collection: Collection) -> tuple[int, float]:
 
 
 def repair_found(found: Sequence[Inconsistency]) -> None:
-    """Repair the kinds and collections that were found.
-
-    Raises: EmbeddingFailed, after all other repairs.
-    """
+    """Repair these differences. Raises: EmbeddingFailed, after all other repairs."""
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
         if one.kind == ProblemKind.ORPHANED_FILES:
             for name in find_orphaned_files():
                 logger.info("Deleting the file %s, which no document names.", name)
-                document_files().delete(name)
+                get_document_storage().delete(name)
         elif collection is None:
-            continue  # deleted meanwhile
+            continue  # deleted since the check
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):
             with transaction.atomic():
                 recount(lock_statistics(collection.pk))
-            reweigh(collection)
+            recompute_term_weights(collection)
         elif one.kind == ProblemKind.TERM_WEIGHTS:
-            reweigh(collection)
+            recompute_term_weights(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
             for pk in find_unfit_documents(collection):
                 _read_again(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # The embedder stays active, because the check compared it with the configured one.
+        # This activates no other embedder, because `check` found the configured one active.
         reembed(lambda *_: None)
 
 
 def recount(statistics: CollectionStatistics) -> None:
-    """Count the collection's passages and lexemes again while its writers wait."""
+    """Count the collection's passages and lexemes again, and save ``statistics``, which the caller has locked."""
     statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
     statistics.configurations = " ".join(
@@ -228,12 +226,11 @@ def _read_again(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # An empty fingerprint makes ingestion replace all passages.
+        # Without a fingerprint, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue(document)
         return
     logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
-    # The existing passages are all that can be searched.
     document.chunk_count = document.chunks.count()
     document.save(update_fields=["chunk_count"])
 
@@ -241,8 +238,8 @@ def _read_again(pk: int) -> None:
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
 
-    If ``repair`` is set, repair and check again. Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector
-    could not be embedded.
+    With ``repair``, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if passages
+    without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = check()
@@ -263,7 +260,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def read_last_counts() -> dict[str, int]:
-    """Return the unrepaired disagreements of the last check by kind; empty before the first check."""
+    """Return how many differences of each kind the last check found and did not repair; {} before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

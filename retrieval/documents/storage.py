@@ -1,4 +1,4 @@
-"""Store uploaded files in a folder or in a bucket (`retrieval.documents.object_storage`)."""
+"""Store uploaded files in a folder. `retrieval.documents.object_storage` stores them in a bucket."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from retrieval.models import Document
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Django's file storage, without partial files after a full disk."""
+    """Django's file storage, but a file that was written only in part, because the disk is full, is deleted."""
 
     def _save(self, name: str, content: File[Any]) -> str:
         try:
             return super()._save(name, content)  # type: ignore[misc, no-any-return]
         except OSError:
-            # Names are random, so only the failed file can have this name.
+            # Names are random, so no other file has this name.
             self.delete(name)
             raise
 
 
-def document_files() -> Storage:
+def get_document_storage() -> Storage:
     return Document.file.field.storage
 
 
 def is_in_a_folder() -> bool:
-    return isinstance(document_files(), FileSystemStorage)
+    return isinstance(get_document_storage(), FileSystemStorage)

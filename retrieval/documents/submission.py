@@ -1,4 +1,4 @@
-"""Check a file, store it as its document's current version, and enqueue it."""
+"""Check a file, store it as the current version of its document, and queue the document for reading."""
 
 from __future__ import annotations
 
@@ -39,17 +39,16 @@ logger = logging.getLogger(__name__)
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Return a fingerprint of all that shapes a passage besides its text."""
+    """Return a hash of everything besides its text that a passage depends on."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        1,  # token-vector setting until version 0.2; its removal would read all documents again
+        1,  # A setting until version 0.2. Without this number, all documents would be read again.
         embedder.name,
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
-        # New model questions are worth another reading.
         *([generator.name] if (generator := backends.get_question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -73,7 +72,6 @@ class Submission:
 
 
 def set_added_by(submission: Submission, user: AnyUser) -> None:
-    """Record who added the document, unless a user is recorded."""
     if submission.changed and getattr(user, "pk", None) is not None:
         Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)
 
@@ -91,18 +89,18 @@ def submit(
     enqueue: bool = True,
     origin: Source | None = None,
 ) -> Submission:
-    """Store a file as the current version of ``source`` and queue it; an unchanged file is left alone.
+    """Store a file as the current version of the document ``source``, and queue it. An unchanged file is not queued.
 
-    New metadata, title, address or language change an uploaded file, but not a file of a source or an archive, which is
-    edited here. ``parent`` is the archive or mail that contains the file, ``origin`` the source that delivered it.
-    Raises: DocumentRejected if the file is too large, the collection's documents may not be changed, the document came
-    from elsewhere, or a member would replace a document that is not its parent's; DiskFull. Then neither a file nor a
-    row remains.
+    New metadata, title, address or language change an uploaded document. They do not change a document from a source or
+    an archive, because an admin may have edited it. ``parent`` is the archive or mail that contains the file,
+    ``origin`` the source that delivered it. Raises: DocumentRejected if the file is too large, if the collection's
+    documents may not be changed, or if a document of this name came another way; DiskFull. After an error, neither the
+    file nor a row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
-    # A new source has no row to lock yet, so concurrent uploads take turns here.
+    # The collection is locked, because a new document has no row that could be locked.
     with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
@@ -130,7 +128,7 @@ def submit(
         document.language = language or document.language
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
-        document.share_metadata()
+        document.copy_metadata_to_members()
         forget_files([previous])
     return Submission(document, changed=True)
 
@@ -145,7 +143,7 @@ def _has_new_description(
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:
-    """Raise DocumentRejected if the document came another way."""
+    """Raise DocumentRejected if the document did not come from ``origin`` (None for an upload)."""
     if document.origin_id == (origin.pk if origin else None):
         return
     names = {"document": document.source, "source": document.origin}
@@ -158,7 +156,7 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 @contextmanager
 def _track_new_files() -> Iterator[list[str]]:
-    """Yield a list for names of new files, which are deleted if the block fails."""
+    """Yield a list to which the block adds the names of files that it stored. If it fails, these files are deleted."""
     names: list[str] = []
     try:
         yield names
@@ -166,7 +164,7 @@ def _track_new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # A commit may have succeeded although its confirmation was lost.
+                # The commit may have succeeded although the connection was lost.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:
@@ -177,7 +175,6 @@ def _track_new_files() -> Iterator[list[str]]:
 
 
 def check_size(source: str, size_bytes: int) -> None:
-    """Raise DocumentRejected if a file exceeds the site's size limit."""
     if size_bytes > settings.DOCUMENT_MAX_BYTES:
         limit = settings.DOCUMENT_MAX_BYTES // 2**20
         raise DocumentRejected(
@@ -186,10 +183,10 @@ def check_size(source: str, size_bytes: int) -> None:
 
 
 def check_rows(source: str, data: bytes) -> None:
-    """Raise DocumentRejected if a table file has more rows than a document may have passages."""
+    """Raise DocumentRejected if a CSV or TSV file has more rows than a document may have passages."""
     if not source.lower().endswith((".csv", ".tsv")):
         return
-    # Every second part is inside quotation marks, where a line break ends no row.
+    # Line breaks within quotation marks end no row, so only every other part is counted.
     rows = sum(part.count(b"\n") for part in data.split(b'"')[::2])
     if rows > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
@@ -199,10 +196,10 @@ def check_rows(source: str, data: bytes) -> None:
 
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:
-    """Queue the document for reading from its file; a worker that reads it loses its lease."""
+    """Queue the document to be read from its file again. A worker that is reading it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # If the command dies, the sweep enqueues the task.
+    # The command reads the document itself. If it dies, the sweep enqueues the document later.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
@@ -213,10 +210,7 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
 
 
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
-    """Return the file's bytes after checks that need no reading of its text.
-
-    Raises: DocumentRejected.
-    """
+    """Return the upload's bytes, after quick checks of size and format. Raises: DocumentRejected."""
     check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
@@ -237,10 +231,10 @@ def submit_upload(
     may_replace: bool = True,
     known: QuerySet[Document] | None = None,
 ) -> Submission:
-    """Submit an uploaded file under its own name, unless ``source`` gives another.
+    """Submit an uploaded file under its own name, or under ``source``.
 
-    Raises: DocumentRejected; also for an existing source unless ``may_replace``; also if one of the ``known`` documents
-    in the collection has the same content under another name.
+    Raises: DocumentRejected, also if the document exists and not ``may_replace``, or if one of the collection's
+    ``known`` documents has equal content and another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():

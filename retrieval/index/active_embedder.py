@@ -1,4 +1,4 @@
-"""Find the active embedder, whose vectors are searched, and encode questions and names."""
+"""Find the active embedder, which is the one whose vectors are searched, and encode questions and names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Begin without threads and begun questions: neither survives a fork, and a lock may be held by a lost thread."""
+    """Create new threads and an empty cache. After a fork the threads are gone, and a lock may be held forever."""
     global _begun, _threads
     _begun = Recent(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
@@ -56,25 +56,28 @@ def forget_queries() -> None:
 
 
 def begin_encoding(text: str) -> None:
-    """Begin to encode a question in a thread, unless it is cached; `encode_query` takes the result, or the error."""
+    """Start to encode ``text`` in a thread, if it is not cached.
+
+    `encode_query` returns the result or raises the error.
+    """
     try:
         embedder = embedder_choice.get_embedder()
     except (RagsiteError, ImproperlyConfigured):
-        return  # `encode_query` raises the error.
+        return  # `encode_query` raises the error
     key = embedder.name, text
     if _queries.get(key) is None:
         _begun.put(key, _threads.submit(copy_context().run, embedder.embed_query, text))
 
 
 def encode_query(text: str) -> Vectors:
-    """Return the question's unit vector by the configured embedder; recent ones are cached. Raises: EmbeddingFailed."""
+    """Return the text's unit vector by the configured embedder, possibly from the cache. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     key = embedder.name, text
     known = _queries.get(key)
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
         begun = _begun.pop(key)
-        # One that waits for a thread is encoded sooner here.
+        # An encoding that still waits for a thread is cancelled, because this thread is faster.
         known = embedder.embed_query(text) if begun is None or begun.cancel() else begun.result()
         _queries.put(key, known)
     return known
@@ -87,7 +90,7 @@ _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
-    """Return the unit vectors of short names, such as column names; recent ones are cached. Raises: EmbeddingFailed."""
+    """Return unit vectors of short names such as column names, possibly from the cache. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
@@ -97,14 +100,14 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# The embedders that this process searched while active; True after another embedder became active.
+# The embedders whose vectors this process has searched. The value is True if another embedder has become active since.
 _served: dict[str, bool] = {}
 
 
 def active_embedder() -> Embedder:
-    """Return the row of the active embedder, created with its index at first use.
+    """Return the database row of the active embedder. The first call on a site creates the row and its index.
 
-    Raises: ImproperEmbedder if the configured embedder is not the one whose vectors are stored.
+    Raises: ImproperEmbedder if the stored vectors are by another embedder than the configured one.
     """
     configured = embedder_choice.get_embedder()
     if embedder_choice.get_tried_embedder() is not None:
@@ -123,7 +126,7 @@ def active_embedder() -> Embedder:
         _served[active.name] = False
     else:
         if active.options:
-            _adopt()
+            _open_chosen_embedder()
         raise ImproperEmbedder(
             f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
             f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
@@ -131,11 +134,11 @@ def active_embedder() -> Embedder:
     return active
 
 
-def searched_embedder() -> Embedder:
-    """Return the embedder whose vectors this process searches: normally the active one.
+def find_searched_embedder() -> Embedder:
+    """Return the embedder whose vectors this process searches, normally the active one.
 
-    A process that is older than the last switch searches its former vectors while they are stored (:func:`is_lagging`).
-    It is read once in a search. Raises: ImproperEmbedder.
+    If another embedder became active after this process started, it goes on with the former vectors while they exist
+    (:func:`is_lagging`). The result is cached during a search. Raises: ImproperEmbedder.
     """
     return get_or_read("embedder", _find_searched)
 
@@ -167,9 +170,7 @@ def _find_tried_row(candidate: TextEmbedder) -> Embedder:
 _adopting = threading.Lock()
 
 
-def _adopt() -> None:
-    """Open the embedder chosen in the admin in a thread, so that searches need not wait."""
-
+def _open_chosen_embedder() -> None:
     def adopt() -> None:
         try:
             embedder_choice.adopt_chosen()
@@ -188,11 +189,10 @@ def searches_former(embedder: str) -> bool:
 
 
 def is_lagging(collections: Sequence[int]) -> bool:
-    """Return whether this process searches former vectors that lack passages of the collections."""
+    """Return whether this process searches former vectors, and some passages of the collections have none."""
     configured = embedder_choice.get_embedder().name
     if not searches_former(configured):
         return False
-    # The newest passage of all collections is compared: its id is read from the end of an index.
     ((found,),) = fetch(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
@@ -203,7 +203,6 @@ def is_lagging(collections: Sequence[int]) -> bool:
 
 
 def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
-    """Avoid a query set, which takes longer than PostgreSQL does."""
     columns = [str(field.column) for field in Embedder._meta.concrete_fields]
     rows = fetch(f"SELECT {', '.join(columns)} FROM retrieval_embedder WHERE {condition}", values)
     return Embedder.from_db(connection.alias, columns, rows[0]) if rows else None

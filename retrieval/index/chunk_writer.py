@@ -1,4 +1,4 @@
-"""Write the passages of a document: text, vectors, term weights and counts, in one transaction."""
+"""Write a document's passages with their text, vectors, term weights and word counts, in one transaction."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A term's frequency is the sum of its positions' boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria,
-# Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL functions `retrieval_bm25_weights` and
-# `retrieval_bm25_length` (from a migration) turn a search vector into BM25's term weights and length.
+# A term's frequency is the sum of the boosts of the fields in which it occurs, once for each occurrence: the simple
+# form of BM25F (Zaragoza, Craswell, Taylor, Saria, Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL
+# functions `retrieval_bm25_weights` and `retrieval_bm25_length` (from a migration) turn a search vector into BM25's
+# term weights and length.
 
-# The labels A to D are title, headings, canonical questions, body.
+# Boosts of the labels A to D: title, headings, questions entered by curators, content.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def describe_weighting() -> str:
-    """Return the parameters of term weights; weights stored with another string are out of date."""
+    """Return the parameters of term weights as text. Weights stored with another text are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Write (chunk, document, collection, vector) rows in binary: as text they take twenty times as long.
+    """Insert (chunk, document, collection, vector) rows in binary, because as text they take twenty times as long.
 
     Must run inside a transaction. Raises: IntegrityError if a vector is stored already.
     """
@@ -52,7 +53,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        # A binary COPY takes the type of the column.
+        # A binary COPY converts nothing, so the types must be the columns'.
         copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
             copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
@@ -60,7 +61,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk to write. ``vector`` is the active embedder's; None keeps the stored vector."""
+    """A chunk to write. ``vector`` is by the active embedder; it is None if the stored chunk is kept."""
 
     start: int
     end: int
@@ -86,15 +87,15 @@ VECTORS = """
 """
 
 
-def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
+def _list_text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
 def find_configuration(document: Document) -> str:
-    """Return the text-search configuration of the document's passages.
+    """Return the text-search configuration for the document's passages.
 
-    `auto` means the document's language, or `simple`. A document without a detected language uses its collection's most
-    common language, or English.
+    If the collection's setting is `auto`, the document's language decides; a language without a configuration gets
+    `simple`. A document without a detected language gets the most common language of its collection, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -107,18 +108,17 @@ def find_configuration(document: Document) -> str:
 
 
 def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
-    """Add names to a collection's configurations; the caller has locked the statistics, and saves them."""
+    """Add names to a collection's configurations. The caller must have locked ``statistics``, and must save it."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
-# SQL parameters by name; most lists have an item per passage.
 Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[bool] | list[int | None]]
 
 
-def analysed_fields(
+def build_analysis_parameters(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> Parameters:
-    """Return the SQL parameters of ``VECTORS`` and the weights for (ordinal, headings, questions, content) rows."""
+    """Return the parameters of ``VECTORS`` and of term weights for (ordinal, headings, questions, content) rows."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": configuration,
@@ -139,7 +139,7 @@ def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]], confi
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({VECTORS}) AS fresh",
-            analysed_fields(document, _text_fields(added), configuration),
+            build_analysis_parameters(document, _list_text_fields(added), configuration),
         )
         return max(cursor.fetchone()[0] or 0.0, 1.0)
 
@@ -151,12 +151,12 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
-    """Insert chunks with search vectors and term weights; return the ids and lengths."""
+    """Insert chunks with search vectors, term weights and vectors. Return their ids and BM25 lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
     parameters: Parameters = {
-        **analysed_fields(document, _text_fields(added), configuration),
+        **build_analysis_parameters(document, _list_text_fields(added), configuration),
         "document": document.pk,
         "collection": document.collection_id,
         "reference_length": reference_length,
@@ -173,7 +173,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # MATERIALIZED stops the planner from analysing the text for every use of the vector.
+            # Without MATERIALIZED, PostgreSQL would analyse the text again for each use of the search vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
@@ -201,7 +201,7 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-# Term weights are computed again after this drift of the mean chunk length.
+# Term weights are computed again if the mean chunk length has changed by more than this share.
 LARGEST_DRIFT = 0.1
 _PLACE = ("start", "end", "page", "blocks")
 
@@ -214,9 +214,9 @@ def lock_statistics(collection_id: int) -> CollectionStatistics:
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
     """Make ``chunks`` the document's chunks, and return how many old chunks were kept.
 
-    If ``keep``, an old chunk with the same content hash and a vector keeps its id: citations stay valid. Other chunks
-    need a ``vector``. Questions written by hand stay. Must run in a transaction that has locked the document. Raises:
-    ImproperEmbedder if another embedder is active now.
+    If ``keep``, an old chunk with an equal content hash and a vector keeps its id, so that citations stay valid. All
+    other chunks need a ``vector``. Questions entered by curators are kept. Must run in a transaction that has locked
+    the document. Raises: ImproperEmbedder if another embedder has become active.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -239,20 +239,21 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # Slow work comes before the lock on the statistics, so that several documents are written at once.
+    # The lock on the statistics comes after the slow work, so that several documents are written at once.
     configuration = find_configuration(document)
-    weighed_by = _reference_length(document, added, configuration)
+    weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    # A change of the active embedder locks all collections' statistics first.
+    # `reembedding.switch_embedder` locks the statistics before it changes the active embedder, so this check is
+    # reliable.
     if (active := Embedder.objects.get(is_active=True)) != embedder:
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
         statistics.reference_length = weighed_by
         statistics.weighting = describe_weighting()
     elif statistics.reference_length != weighed_by:
-        _weigh(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
+        _compute_term_weights(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
     Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
     delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
     statistics.chunks += len(rows)
@@ -265,7 +266,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     return len(moved)
 
 
-def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
+def _find_reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length
@@ -275,7 +276,7 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]],
 
 def remove_chunks(document: Document) -> None:
     with transaction.atomic():
-        # As in ingestion, the document is locked before the statistics, to avoid deadlocks.
+        # The order of locks is the same as in ingestion, to avoid deadlocks: first the document, then the statistics.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
@@ -284,7 +285,7 @@ def remove_chunks(document: Document) -> None:
 
 
 def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
-    """Replace the passage's questions by ``questions``, written by hand, in one transaction.
+    """Replace the passage's questions by those that a curator entered, in one transaction.
 
     Raises: Chunk.DoesNotExist if the document no longer contains the passage.
     """
@@ -308,12 +309,12 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                analysed_fields(
+                build_analysis_parameters(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
                     stored.configuration or find_configuration(document),
                 )
-                # If the statistics were lost, any length will do until their repair.
+                # If the statistics were lost, the length 1 is used until `reconcile` repairs them.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
@@ -323,10 +324,10 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         statistics.save()
 
 
-def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
-    """Compute outdated term weights of the collection again, and return whether they were outdated.
+def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
+    """Compute the collection's term weights again if they are out of date, and return whether they were.
 
-    They are after a drift above ``largest_drift``, or new parameters.
+    They are out of date after a drift of the mean length above ``largest_drift``, or after a change of parameters.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
@@ -348,11 +349,11 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
         statistics.weighting = describe_weighting()
         statistics.version += 1
         statistics.save()
-        _weigh(chunks, mean)
+        _compute_term_weights(chunks, mean)
     return True
 
 
-def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
+def _compute_term_weights(chunks: QuerySet[Chunk], reference_length: float) -> None:
     chunks.update(
         bm25=Func(
             F("search_vector"),
@@ -366,9 +367,9 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
 
 
 def refresh_planner_statistics() -> None:
-    """Update the planner's statistics and the GIN index after many passages were written.
+    """Update the planner's statistics and the GIN indexes. Call it after many passages were written.
 
-    Until then every search reads the whole table.
+    Otherwise every search scans the whole table.
     """
     clean_pending_lists()
     with connection.cursor() as cursor:
@@ -379,7 +380,7 @@ def refresh_planner_statistics() -> None:
 
 
 def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
-    """Remove the chunks and their share of the statistics, which the caller has locked and saves."""
+    """Delete the chunks, and subtract them from ``statistics``. The caller must have locked it, and must save it."""
     if not chunk_ids:
         return
     count_lexemes(chunk_ids, sign=-1)
@@ -392,9 +393,9 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
 
 
 def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
-    """Add the chunks' lexemes to their collection's frequencies, or subtract them; the statistics are locked.
+    """Add the chunks' lexemes to the document frequencies (``sign`` 1), or subtract them (-1).
 
-    Negative frequencies become 0 and are logged.
+    The caller must have locked the statistics. A frequency that would be negative becomes 0, and is logged.
     """
     with connection.cursor() as cursor:
         cursor.execute(

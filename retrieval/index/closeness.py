@@ -1,8 +1,8 @@
-"""Scales of embedders' cosines, so that one threshold has the same meaning with every embedder.
+"""Convert embedders' cosines to a common scale, so that one threshold has the same meaning with every embedder.
 
 Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
-calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. Public sets calibrated
-the built-in models (docs/quality.md).
+calibration converts a cosine to *closeness*: 0 for an unrelated passage, 1 for a typical passage that answers. The
+built-in models were calibrated on public sets (docs/quality.md).
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ Report = Callable[[str, int, int], None]
 class Calibration:
     """Typical cosines of one embedder.
 
-    ``unrelated`` and ``answering`` are cosines of a question and a passage, ``unrelated_texts`` of two texts.
-    ``across_languages`` is true if the first two also apply across languages. ``vector_weight`` None uses the search
-    method's share.
+    ``unrelated`` and ``answering`` are the cosines of a question with an unrelated passage and with its answer.
+    ``unrelated_texts`` is the cosine of two unrelated passages. ``across_languages`` says that the cosines are also
+    typical if the languages differ. ``vector_weight`` is the vectors' share of the fused score; None leaves it to the
+    search method.
     """
 
     unrelated: float
@@ -53,20 +54,21 @@ class Calibration:
     across_languages: bool = False
     vector_weight: float | None = None
 
-    def closeness(self, cosine: float) -> float:
-        """Return a passage's closeness to a question: 0 if unrelated, 1 if answering; unbounded."""
+    def convert_to_closeness(self, cosine: float) -> float:
+        """Convert the cosine of question and passage: 0 if unrelated, 1 if typical for an answer; no bounds."""
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
-    def likeness(self, cosine: float) -> float:
-        """Return two texts' similarity: 0 if unrelated, 1 for the same text; may be negative."""
+    def convert_to_likeness(self, cosine: float) -> float:
+        """Convert the cosine of two texts: 0 if unrelated, 1 for equal texts; may be negative."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
-    def cosine_of_likeness(self, likeness: float) -> float:
+    def convert_to_cosine(self, likeness: float) -> float:
         return self.unrelated_texts + likeness * (1.0 - self.unrelated_texts)
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# It is above the median of .46, to refuse as many answerable questions as with multilingual-e5-small.
+# ``answering`` is above the median of .46, so that as many answerable questions are refused as with
+# multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 
@@ -76,7 +78,7 @@ forget_calibrations = _kept.clear
 
 
 def current_calibration() -> Calibration | None:
-    """Return the configured embedder's calibration; None, with a logged warning, if none is stored."""
+    """Return the calibration of the configured embedder; None, with a logged warning, if none is stored."""
     return find_calibration(embedder_choice.get_embedder().name)
 
 
@@ -85,26 +87,26 @@ def find_calibration(embedder: str) -> Calibration | None:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
     if time.monotonic() >= until:
-        found = stored_calibration(embedder)
+        found = read_calibration(embedder)
         if found is None:
-            logger.warning("%s", missing_calibration(embedder))
+            logger.warning("%s", describe_missing_calibration(embedder))
         _kept[embedder] = time.monotonic() + KEPT_SECONDS, found
     return found
 
 
-def uncalibrated_embedder() -> str:
+def find_uncalibrated_embedder() -> str:
     return "" if current_calibration() is not None else embedder_choice.get_embedder().name
 
 
-def missing_calibration(embedder: str) -> str:
+def describe_missing_calibration(embedder: str) -> str:
     return (
         f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question and support a "
         "sentence is judged by words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
     )
 
 
-def stored_calibration(embedder: str) -> Calibration | None:
-    """Return the embedder's stored calibration; None if missing or unreadable."""
+def read_calibration(embedder: str) -> Calibration | None:
+    """Return the embedder's calibration from the database; None if it is missing or unreadable."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -115,7 +117,10 @@ def stored_calibration(embedder: str) -> Calibration | None:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted calibration; ``separation`` is the share of questions that are nearest to their own passage."""
+    """A fitted calibration.
+
+    ``separation`` is the share of questions that are closer to their own passage than to another.
+    """
 
     name: str
     passages: int
@@ -124,15 +129,15 @@ class Fit:
 
 
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
-    """Fit and store the calibration of the configured embedder.
+    """Fit the calibration of the configured embedder to stored passages, and store it.
 
-    ``across_languages`` is stored, not fitted. Raises: NotFitted if the embedder is built in, or the passages are too
-    few or not separated; EmbeddingFailed.
+    ``across_languages`` is stored as given. Raises: NotFitted for a built-in embedder, for too few passages, or if the
+    vectors do not separate passages; EmbeddingFailed.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
         raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
-    material = _load_material()
+    material = _load_fitting_pairs()
     if len(material) < FEWEST_PASSAGES:
         raise NotFitted(
             f"There are {len(material)} passages with a question or a heading, and fitting needs {FEWEST_PASSAGES}: "
@@ -146,7 +151,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
         questions += [embedder.embed_query(question) for _, question in batch]
         report(embedder.name, len(vectors), len(material))
     passages, asked = np.stack(vectors), np.stack(questions)
-    # The list is in the order of hashes, so neighbours are unrelated passages.
+    # The passages are ordered by hash, so that a passage and the next one are unrelated.
     own = np.einsum("ij,ij->i", asked, passages)
     other = np.einsum("ij,ij->i", asked, np.roll(passages, 1, axis=0))
     texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))
@@ -163,7 +168,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
-    """Store an embedder's calibration; None for ``passages`` keeps the stored number."""
+    """Store an embedder's calibration. If ``passages`` is None, the stored number of passages is kept."""
     how: dict[str, object] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages
@@ -171,8 +176,7 @@ def store_calibration(name: str, fitted: Calibration, passages: int | None = Non
     forget_calibrations()
 
 
-def _load_material() -> list[tuple[str, str]]:
-    """Return at most MOST_PASSAGES (embedding text, question) of passages, in the order of content hashes."""
+def _load_fitting_pairs() -> list[tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
     wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")

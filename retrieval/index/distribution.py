@@ -1,8 +1,8 @@
 """Distribute PostgreSQL over several nodes with Citus.
 
-Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
-the coordinator: document frequencies are exact over all shards. No table is a reference table, because each write to
-one needs every node.
+Texts, passages and vectors are distributed by document, so that joins stay within a node. All other tables stay on the
+coordinator, so that document frequencies are exact over all shards. No table is a reference table, because each write
+to a reference table needs every node.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# The only foreign key within a shard.
+# The only foreign key that a distributed table can keep, because both rows are in the same shard.
 COLOCATED_KEY = "vector_of_its_passage"
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# A join with a coordinator's table fetches the needed rows from the shards, instead of sending all documents to every
-# node. SET LOCAL also applies on the nodes.
+# With this policy, a join with a coordinator's table fetches the needed rows from the shards. Otherwise Citus would
+# send all documents to every node. With the second setting, SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -35,8 +35,6 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster."""
-
     name: str
     holds_shards: bool
     is_reachable: bool
@@ -60,7 +58,6 @@ def list_distributed_tables() -> set[str]:
 
 
 def list_nodes() -> list[Node]:
-    """Return the cluster's nodes in order; empty without Citus."""
     if not has_citus():
         return []
     rows = _run_statement(
@@ -71,7 +68,7 @@ def list_nodes() -> list[Node]:
     return [Node(*row) for row in rows]
 
 
-def shard_count() -> int:
+def count_shards() -> int:
     """Return the number of shards; 0 if the tables are not distributed."""
     ((count,),) = _run_statement("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
     return int(count)
@@ -79,11 +76,11 @@ def shard_count() -> int:
 
 @cache
 def count_vector_indexes() -> int:
-    """Return the number of vector indexes: one, or one for each shard.
+    """Return the number of vector indexes: one for each shard, or one in all.
 
-    It is cached: no process runs while the database is being distributed.
+    The number is cached, because no process of the site runs while tables are being distributed.
     """
-    return shard_count() if list_distributed_tables() else 1
+    return count_shards() if list_distributed_tables() else 1
 
 
 _CLEAN = (
@@ -94,7 +91,7 @@ _CLEAN = (
 
 
 def clean_pending_lists() -> None:
-    """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
+    """Write the pending entries of the GIN indexes on passages, texts and vectors. Raises: DatabaseError."""
     spread = list_distributed_tables()
     for table in DISTRIBUTED:
         if not spread:
@@ -106,7 +103,7 @@ def clean_pending_lists() -> None:
 
 
 def find_distribution_problem() -> str:
-    """Return a sentence why this PostgreSQL cannot distribute tables; empty if it can."""
+    """Return a sentence that says why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
@@ -123,12 +120,9 @@ def find_distribution_problem() -> str:
 
 
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute the tables, or continue an interrupted run.
-
-    Raises: DatabaseError.
-    """
+    """Distribute the tables over ``shards`` shards, or finish an interrupted distribution. Raises: DatabaseError."""
     count = (
-        shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
+        count_shards() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
     )
     for function in FUNCTIONS:
         if not _run_statement("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
@@ -161,7 +155,7 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Copying rows into existing indexes would take ten times as long.
+        # Indexes are dropped first and created again later, because copying rows into them takes ten times as long.
         indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "
@@ -171,7 +165,7 @@ def _distribute(table: str, count: int) -> None:
         for name, _definition in indexes:
             _run_statement(f"DROP INDEX {name}")
         if table == DISTRIBUTED[0]:
-            _run_statement("SELECT create_distributed_table(%s, %s, shard_count => %s)", table, COLUMN, count)
+            _run_statement("SELECT create_distributed_table(%s, %s, count_shards => %s)", table, COLUMN, count)
         else:
             _run_statement(
                 "SELECT create_distributed_table(%s, %s, colocate_with => %s)", table, COLUMN, DISTRIBUTED[0]
@@ -191,7 +185,6 @@ def _distribute(table: str, count: int) -> None:
 
 
 def _list_constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Return (table, name, columns, definition) of the constraints, with names quoted."""
     return _run_statement(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "

@@ -1,4 +1,4 @@
-"""The embedder of the site: from the settings, chosen in the admin, or a built-in one."""
+"""Choose the site's embedder: from the settings, from the choice in the admin, or a built-in one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 
 @contextmanager
-def searching_with(candidate: TextEmbedder) -> Iterator[None]:
-    """Embed and search with the candidate instead of the site's embedder, in this context only."""
+def use_embedder(candidate: TextEmbedder) -> Iterator[None]:
+    """Use ``candidate`` instead of the site's embedder within this context, for a trial."""
     token = _tried.set(candidate)
     try:
         yield
@@ -47,75 +47,75 @@ def get_tried_embedder() -> TextEmbedder | None:
 def get_embedder() -> TextEmbedder:
     """Return the site's embedder.
 
-    The settings take precedence over the choice in the admin; otherwise a site keeps the embedder of its stored
-    vectors, and a new site uses :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database
-    does not answer.
+    The settings decide first, then the choice in the admin, then the embedder of the stored vectors. A new site uses
+    :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
-    return _tried.get() or _site_embedder()
+    return _tried.get() or _build_site_embedder()
 
 
 @functools.cache
-def _site_embedder() -> TextEmbedder:
+def _build_site_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         built: TextEmbedder = build_backend("EMBEDDER")
         return built
-    name, options = _stored_embedder()
+    name, options = _read_stored_embedder()
     if options:
         return build_chosen(options)
     stored = name.partition("/")[0]
-    return _built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
+    return _build_built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
 
 
 def get_new_embedder() -> TextEmbedder:
-    """Return the embedder in the settings, or the one chosen in the admin, or the default of a new site.
+    """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 without its weights. Raises: as :func:`get_embedder`.
+    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
+    :func:`get_embedder`.
     """
     if settings.EMBEDDER:
         return get_embedder()
-    _, options = _stored_embedder()
-    return build_chosen(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    _, options = _read_stored_embedder()
+    return build_chosen(options) if options else _build_built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
 def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
-    """Return the embedder of ``Embedder.options``: a built-in one, or a LocalEmbedder with these arguments.
+    """Return the embedder that ``Embedder.options`` describe: a built-in one, or a LocalEmbedder with these arguments.
 
     Raises: ImproperlyConfigured.
     """
-    return _chosen(json.dumps(dict(options), sort_keys=True))
+    return _build_chosen(json.dumps(dict(options), sort_keys=True))
 
 
 @functools.cache
-def _chosen(options: str) -> TextEmbedder:
+def _build_chosen(options: str) -> TextEmbedder:
     arguments = json.loads(options)
     if "built_in" in arguments:
-        return _built_in(arguments["built_in"])
+        return _build_built_in(arguments["built_in"])
     try:
         return LocalEmbedder(cache_dir=settings.DATA_DIR / "models", **arguments)
     except (TypeError, ImproperEmbedder) as error:
         raise ImproperlyConfigured(str(error)) from error
 
 
-forget_candidates = _chosen.cache_clear
+forget_candidates = _build_chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Open and use the embedder that was chosen in the admin, unless the settings have one.
+    """Open the embedder that was chosen in the admin, and use it from now on. An embedder in the settings prevails.
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
-    _, options = _stored_embedder()
+    _, options = _read_stored_embedder()
     if options and not settings.EMBEDDER:
         build_chosen(options).prepare()
-        _site_embedder.cache_clear()
+        _build_site_embedder.cache_clear()
 
 
 def describe_embedder_choice() -> str:
-    """Return a notice for administrators if the embedder is an implicit one other than multilingual-e5-small.
+    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 and nobody chose it; otherwise "".
 
     Raises: as :func:`get_embedder`.
     """
-    if settings.EMBEDDER or get_embedder() is _built_in(MULTILINGUAL_E5) or _stored_embedder()[1]:
+    if settings.EMBEDDER or get_embedder() is _build_built_in(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
         return ""
     if get_embedder() is get_new_embedder():
         return (
@@ -129,16 +129,12 @@ def describe_embedder_choice() -> str:
 
 
 @functools.cache
-def _built_in(name: str) -> TextEmbedder:
+def _build_built_in(name: str) -> TextEmbedder:
     built: TextEmbedder = build_backend("BUILT_IN_EMBEDDERS", name)
     return built
 
 
-def _stored_embedder() -> tuple[str, dict[str, object]]:
-    """Return the name and options of the searched vectors' embedder; empty if there is none.
-
-    Raises: EmbeddingFailed if the database does not answer.
-    """
+def _read_stored_embedder() -> tuple[str, dict[str, object]]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT name, options FROM retrieval_embedder WHERE is_active")
@@ -152,7 +148,7 @@ def _stored_embedder() -> tuple[str, dict[str, object]]:
 
 def _forget_changed(setting: str, **_: Any) -> None:
     if setting == "EMBEDDER":
-        _site_embedder.cache_clear()
+        _build_site_embedder.cache_clear()
 
 
 setting_changed.connect(_forget_changed)

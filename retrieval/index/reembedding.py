@@ -1,4 +1,4 @@
-"""Compute vectors for another embedder while the old vectors are searched."""
+"""Encode all passages with another embedder, while searches use the old vectors."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Encode all passages with the site's new embedder, activate it, and return its row. Raises: EmbeddingFailed."""
+    """Encode all passages with the embedder for new vectors, activate it, and return its row.
+
+    Raises: EmbeddingFailed.
+    """
     wanted = embedder_choice.get_new_embedder()
-    return switch(encode_passages(wanted, report), wanted, report)
+    return switch_embedder(encode_passages(wanted, report), wanted, report)
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Store the embedder's vectors of all passages, build their index, and return the embedder's row.
+    """Encode all passages with ``wanted``, build the index of the vectors, and return the embedder's row.
 
-    An interrupted run continues with its next batch. Raises: EmbeddingFailed.
+    A new run continues after the batches of an interrupted one. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -44,8 +47,8 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
     return row
 
 
-def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Activate the row's embedder and return the row.
+def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
+    """Make ``row`` the active embedder, and return it. ``wanted`` encodes passages written in the meantime.
 
     One short transaction locks out writers, so that no passage lacks a vector. Running processes search the former
     vectors until they restart. Raises: EmbeddingFailed.
@@ -61,8 +64,8 @@ def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
     return row
 
 
-def drop_unused() -> int:
-    """Delete the vectors and indexes of inactive embedders; return the number of embedders."""
+def drop_unused_embedders() -> int:
+    """Delete vectors and indexes of inactive embedders, and return the number of these embedders."""
     unused = list(Embedder.objects.filter(is_active=False))
     for row in unused:
         drop_index(row)
@@ -79,18 +82,18 @@ def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) ->
     while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
         last = batch[-1].pk
         texts = [build_embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-        _write(target, batch, embedder.embed_documents(texts))
+        _write_vectors(target, batch, embedder.embed_documents(texts))
         done += len(batch)
         report("passages", min(done, total), total)
 
 
 @transaction.atomic
-def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
+def _write_vectors(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-    # Deleted passages need no vector. One statement cannot lock rows on several nodes of a distributed database, so
-    # documents are locked one by one.
+    # A passage may have been deleted since it was read. Documents are locked one by one, because a distributed database
+    # cannot lock rows on several nodes in one statement.
     alive: set[int] = set()
     for document, ids in sorted(of_document.items()):
         held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)

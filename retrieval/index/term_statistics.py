@@ -30,7 +30,8 @@ LONGEST_TEXT_KEPT = 300
 class CollectionState:
     """The state of a collection during a search.
 
-    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup.
+    ``names`` are slug and name. ``edition`` changes whenever the collection's statistics are written, also by a
+    restored backup.
     """
 
     pk: int
@@ -44,8 +45,8 @@ _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLE
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
-def collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the states by id, read once in a search."""
+def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
+    """Return the states of the collections, sorted by id. They are read once in a search."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -67,29 +68,29 @@ def _read_states(collections: Sequence[int]) -> list[CollectionState]:
 
 
 def count_passages_in(collections: Sequence[int]) -> int:
-    return sum(state.chunks for state in collection_states(collections))
+    return sum(state.chunks for state in read_collection_states(collections))
 
 
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the collections by text-search configuration, in alphabetical order.
+    """Return the collections' ids by text-search configuration, in alphabetical order.
 
-    A collection may be in several entries.
+    A collection with documents in several languages is in several entries.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
-        (name, state.pk) for state in collection_states(collections) for name in state.configurations
+        (name, state.pk) for state in read_collection_states(collections) for name in state.configurations
     ):
         found[name] = (*found.get(name, ()), pk)
     return found
 
 
-def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
-    return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
+def list_mixed_collections(collections: Sequence[int]) -> tuple[int, ...]:
+    return tuple(state.pk for state in read_collection_states(collections) if len(state.configurations) > 1)
 
 
-def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition, with parameters, for the collections' passages with the configuration."""
-    mixed = mixed_among(collections)
+def build_configuration_condition(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
+    """Return an SQL condition, with parameters, for passages of the collections in this configuration."""
+    mixed = list_mixed_collections(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
     plain = [pk for pk in collections if pk not in mixed]
@@ -99,16 +100,16 @@ def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, li
     )
 
 
-def words_in(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     return sorted({word.lower() for word in WORD.findall(text)})
 
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
-    """Prefetch the questions' lexemes and document frequencies into the cache, one query each.
+    """Read the lexemes of the texts, and their document frequencies, into the cache. This takes two queries.
 
     Raises: DatabaseError.
     """
-    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
+    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *list_words(text)))
     found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
     read_frequencies(collections, set().union(*found.values()))
 
@@ -133,7 +134,7 @@ def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tu
 
 
 def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return (configuration, word, lexemes) of the words in order; stop words have no lexemes."""
+    """Return (configuration, word, lexemes) for each word in the order of the text. Stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, token, lexemes "
@@ -146,9 +147,9 @@ def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str
 
 
 def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
-    """Return each lexeme's number of passages; lexemes without a passage are left out."""
+    """Return the number of passages with each lexeme. Lexemes that no passage contains are left out."""
     wanted = set(lexemes)
-    states = collection_states(collections)
+    states = read_collection_states(collections)
     if not wanted or not states:
         return {}
     kept = [_frequencies.get((state.pk, state.edition)) or {} for state in states]
@@ -163,7 +164,7 @@ def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Other threads read these dictionaries, so they are replaced, never changed.
+        # Other threads may be reading these dictionaries, so they are replaced and not changed.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

@@ -1,7 +1,7 @@
-"""The HNSW index of one embedder's vectors.
+"""Create and query the HNSW index of an embedder's vectors.
 
-The column has no fixed width, so that one table stores two embedders. A query must repeat the index's cast and its
-condition exactly.
+The column has no fixed width, so that one table can store the vectors of two embedders. PostgreSQL uses the index only
+if a query repeats its cast and its condition exactly.
 """
 
 from __future__ import annotations
@@ -17,64 +17,63 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Building takes twice as long as with the former values, and a third as many neighbours are missed.
+# Building takes twice as long as with M = 16, and a third as many neighbours are missed.
 M = 24
 EF_CONSTRUCTION = 128
-# An element of the graph has its neighbours' addresses and a head beside its vector.
+# Bytes of a node in the graph besides its vector: addresses of its neighbours, and a header.
 _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
 
-def index_name(embedder: Embedder) -> str:
+def get_index_name(embedder: Embedder) -> str:
     return f"chunk_embedding_hnsw_{embedder.pk}"
 
 
 def create_index(embedder: Embedder) -> None:
-    """Create the embedder's index if missing; minutes after the 100,000th vector."""
+    """Create the embedder's index if it is missing. With 100,000 vectors this takes minutes."""
     with connection.cursor() as cursor:
-        cursor.execute(_definition(embedder))
+        cursor.execute(_build_index_definition(embedder))
 
 
 def build_index(embedder: Embedder) -> None:
-    """Create the index with the server's memory and processors, while others read and write.
+    """Create the index with much memory and parallel workers, while others can read and write.
 
     Must run outside transactions.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [get_index_name(embedder)])
         found = cursor.fetchone()
         if found == (True,):
             return
         if found == (False,):
-            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {get_index_name(embedder)}")
         rows = ChunkEmbedding.objects.filter(embedder=embedder).count()
-        settings = _building_settings(rows, embedder.dimension)
+        settings = _build_index_settings(rows, embedder.dimension)
         try:
             for setting, value in settings:
                 cursor.execute("SELECT set_config(%s, %s, false)", [setting, value])
             try:
-                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+                cursor.execute(_build_index_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
-                # Parallel workers need shared memory (/dev/shm), which a container may lack.
+                # Parallel workers need shared memory (/dev/shm), which may be too small in a container.
                 logger.warning("The index is built without parallel workers: %s", error)
-                cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+                cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {get_index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
-                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+                cursor.execute(_build_index_definition(embedder, "CONCURRENTLY"))
         finally:
             for setting, _ in settings:
                 cursor.execute(f"RESET {setting}")
 
 
-def _definition(embedder: Embedder, how: str = "") -> str:
+def _build_index_definition(embedder: Embedder, how: str = "") -> str:
     return (
-        f"CREATE INDEX {how} IF NOT EXISTS {index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
+        f"CREATE INDEX {how} IF NOT EXISTS {get_index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
         f"USING hnsw ((vector::halfvec({embedder.dimension})) halfvec_cosine_ops) "
         f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}) WHERE embedder_id = {embedder.pk:d}"
     )
 
 
-def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """Return settings for building: a graph that does not fit into memory is built four times as slowly."""
+def _build_index_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64
@@ -88,25 +87,25 @@ def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
 
 def drop_index(embedder: Embedder) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP INDEX IF EXISTS {index_name(embedder)}")
+        cursor.execute(f"DROP INDEX IF EXISTS {get_index_name(embedder)}")
 
 
-def indexed_distance(embedder: Embedder) -> str:
-    """Return the cosine distance to a parameter as the index's SQL expression: 0 to 2."""
+def build_indexed_distance(embedder: Embedder) -> str:
+    """Return an SQL expression for the cosine distance to a parameter, 0 to 2, in the form that uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
-def exact_distance() -> str:
-    """Return the cosine distance in a form without an index."""
+def build_exact_distance() -> str:
+    """Return an SQL expression for the cosine distance to a parameter, in a form that compares every row."""
     return "(vector <=> %s::halfvec)"
 
 
-def scan_settings(candidates: int) -> dict[str, str]:
+def build_scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default would starve a filter that few rows of a large table pass.
+        # With the default, a search would stop before it finds enough of the rows that pass a selective filter.
         "hnsw.max_scan_tuples": "1000000",
-        # The number of passing rows varies by a factor of a thousand.
+        # The number of rows that pass a filter varies by a factor of a thousand, so a cached plan would often be wrong.
         "plan_cache_mode": "force_custom_plan",
     }

@@ -1,4 +1,4 @@
-"""Commands that need the site's tables."""
+"""Base class of commands that need the site's tables."""
 
 from __future__ import annotations
 
@@ -10,32 +10,30 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-# The value is arbitrary; all commands ask for the same lock.
+# An arbitrary number of an advisory lock, the same for all commands.
 _PREPARING_LOCK = 7_263_515
 
 
 class PreparedCommand(BaseCommand):
-    """A command that prepares the database, also before the site's first start."""
+    """A command that migrates the embedded database first, so that it works before the site's first start."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self._prepare()
+        self._migrate_embedded_database()
         return super().execute(*args, **options)
 
-    def _prepare(self) -> None:
-        """Update the embedded database. Raises: CommandError if another database is out of date."""
+    def _migrate_embedded_database(self) -> None:
         if not _count_unapplied():
             return
         if settings.EMBEDDED_POSTGRES is None:
             raise CommandError(
                 f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
-        # A program may read standard output.
+        # Not on standard output, which another program may read.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
 
 
 def migrate() -> None:
-    """Apply all migrations, one process at a time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [_PREPARING_LOCK])
         try:

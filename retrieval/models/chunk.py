@@ -17,8 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: the unit that is ranked, quoted and cited.
 
-    ``content`` is exactly the document's ``text[start:end]``. ``bm25`` contains the lexemes' saturated,
-    length-normalised weights at hashed dimensions.
+    ``content`` is the document's ``text[start:end]``. ``bm25`` has the BM25 weights of the lexemes, at dimensions that
+    are hashes of the lexemes.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -42,7 +42,7 @@ class Chunk(models.Model):
     )
     # The blocks that the passage overlaps (`retrieval.text.block`).
     blocks = models.JSONField(default=list, db_default=[])
-    # Empty in old rows.
+    # Text-search configuration; empty in rows written by older versions.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -53,7 +53,7 @@ class Chunk(models.Model):
         verbose_name = _("passage")
         verbose_name_plural = _("passages")
         constraints = [
-            # A new version of a document reorders passages within one transaction.
+            # Deferred, because a new version of a document gives its passages new numbers one after the other.
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
@@ -74,9 +74,9 @@ class Chunk(models.Model):
 
 
 class Embedder(models.Model):
-    """A vector space: a model, a precision and a width. Exactly one is searched at a time.
+    """An embedder: a model with a precision and a number of dimensions. The vectors of exactly one are searched.
 
-    ``options`` are for an embedder chosen in the admin (``embedder_choice.build_chosen``).
+    ``options`` are the choices in the admin (``embedder_choice.build_chosen``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
@@ -97,9 +97,10 @@ class Embedder(models.Model):
 
 
 class EmbedderCalibration(models.Model):
-    """The scale of an embedder's cosines, fitted on this site's documents (`retrieval.index.closeness`).
+    """The calibration of an embedder's cosines, fitted to this site's documents (`retrieval.index.closeness`).
 
-    An embedding server's ``name`` does not change with its model. Rows are kept for a return to the embedder.
+    If a server changes its model, ``name`` stays the same. The row of a former embedder is kept, because the site may
+    return to it.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -116,10 +117,10 @@ class EmbedderCalibration(models.Model):
 
 
 class ChunkEmbedding(models.Model):
-    """The unit vector of a passage in one embedder's space.
+    """The unit vector of a passage by one embedder.
 
-    The column has no fixed width, because two embedders coexist during a switch. Half precision changed no ranking
-    figure on the public test sets, and halves it.
+    The column has no fixed width, because the vectors of two embedders are stored during a switch. Half precision takes
+    half of the space, and changed no ranking figure on the public test sets.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -136,9 +137,9 @@ class ChunkEmbedding(models.Model):
 
 
 class IndexCheck(models.Model):
-    """The result of one reconciliation.
+    """The result of one check of the index against documents and files.
 
-    ``inconsistencies`` has for each kind and collection: kind, collection, count, examples, repaired.
+    ``inconsistencies`` are objects with kind, collection, count, examples, repaired.
     """
 
     finished_at = models.DateTimeField(_("time"), auto_now_add=True)
@@ -155,7 +156,7 @@ class IndexCheck(models.Model):
 
 
 class Lexeme(models.Model):
-    """The number of chunks of a collection with a lexeme, for BM25's inverse document frequency."""
+    """How many chunks of a collection contain a lexeme, for BM25's inverse document frequency."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()
@@ -163,10 +164,10 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
-        # Spelling correction looks for lexemes that begin alike and are about as long.
+        # For spelling correction, which needs lexemes of a given first letter and length.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
-            # Part numbers are completed by their beginning.
+            # For the completion of part numbers by their beginning.
             models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
         ]
 
@@ -175,7 +176,7 @@ class Lexeme(models.Model):
 
 
 class Table(models.Model):
-    """A table in a document's text, for computed answers; written by ``retrieval.tables.stored_tables``.
+    """A table in a document's text, from which answers are computed.
 
     ``columns`` contains [name, kind, unit] of each column.
     """
@@ -197,9 +198,9 @@ class Table(models.Model):
 
 
 class TableRow(models.Model):
-    """A row: ``values`` are typed, ``cells`` are [start, end] in the document's text.
+    """A row of a table. ``values`` are typed. ``cells`` are [start, end] in the document's text.
 
-    ``labels`` are its text cells as letters and digits.
+    ``labels`` are the row's text cells, reduced to letters and digits.
     """
 
     table = models.ForeignKey(Table, models.CASCADE, related_name="rows")

@@ -14,7 +14,7 @@ from core.users import is_active, is_superuser, list_groups
 class TextSearchConfiguration(models.TextChoices):
     """The text-search configurations of PostgreSQL that the site offers.
 
-    `simple` only splits and lower-cases words. `auto` follows each document's language.
+    `simple` only splits text into words and lower-cases them. With `auto`, each document's language decides.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -55,10 +55,10 @@ class Visibility(models.TextChoices):
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):
-    """The users' present rights; superusers have all."""
+    """Collections by what a user may do with them now. A superuser may do everything."""
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return collections whose passages ``user`` may see, except documents restricted to others."""
+        """Return the collections that ``user`` may read, except documents that are restricted to others."""
         within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
@@ -103,7 +103,7 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """Return the condition that ``user`` has a role; staff have all roles unless grants are required."""
+    """Return a condition that ``user`` has one of the roles. Staff have all, unless the collection requires grants."""
     granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
@@ -163,7 +163,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """Return the text's languages in words for users; `auto` lists the languages that were found."""
+        """The languages of the text for users. For `auto`, these are the languages found in the documents."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)
@@ -172,9 +172,9 @@ class Collection(models.Model):
 
 
 class MarkedFilter(models.Model):
-    """A filter that readers of the collection are offered.
+    """A filter that readers of the collection can choose.
 
-    ``field`` is a key of the documents' metadata, or one of :data:`BUILT_IN_FILTERS`.
+    ``field`` is a key of the documents' metadata, or of :data:`BUILT_IN_FILTERS`.
     """
 
     class Kind(models.TextChoices):
@@ -199,14 +199,13 @@ class MarkedFilter(models.Model):
 
     @property
     def name(self) -> str:
-        """Return the label for readers; the site's own labels are in the reader's language."""
         if self.label:
             return self.label
         built_in = BUILT_IN_FILTERS.get(self.field)
         return str(built_in[0]) if built_in else self.field.replace("_", " ").capitalize()
 
 
-# Label and kind of the fields that every document has. They win over a metadata key of the same name.
+# Label and kind of the fields that every document has. A metadata key of the same name cannot be a filter.
 BUILT_IN_FILTERS = {
     "language": (_("Language"), MarkedFilter.Kind.VALUES),
     "format": (_("Format"), MarkedFilter.Kind.VALUES),
@@ -262,17 +261,18 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """A collection's figures for keyword search, updated in the transaction that changes its chunks.
+    """Figures of a collection for keyword search, updated in the transaction that changes its chunks.
 
-    ``reference_length``, the mean chunk length behind the stored term weights, follows ``total_length / chunks`` only
-    roughly, because a change rewrites every weight. Data derived at another ``version`` is stale.
+    ``reference_length`` is the mean chunk length with which the stored term weights were computed. It follows
+    ``total_length / chunks`` only roughly, because a change means computing all weights again. ``version`` changes with
+    the chunks, so data with another version are out of date.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.FloatField(default=0)
     reference_length = models.FloatField(default=0)
-    # k1, b and the field boosts of the stored term weights.
+    # k1, b and the field boosts with which the stored term weights were computed
     weighting = models.CharField(max_length=200, blank=True)
     configurations = models.CharField(max_length=200, default="", db_default="")
     version = models.PositiveBigIntegerField(default=0)

@@ -15,16 +15,16 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
-from retrieval.models.narrowing import build_readers, is_narrowed, is_seen_by
+from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce
 
 
 class RecognisedPage(models.Model):
-    """The OCR result of one page of a file.
+    """The result of OCR on one page of a file.
 
-    ``words`` contains [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. After
-    a ``failure`` the same ``recipe`` is not tried again.
+    Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
+    upright page. After a ``failure``, the page is not tried again with the same ``recipe``.
     """
 
     content_hash = models.CharField(max_length=64)
@@ -47,16 +47,18 @@ class RecognisedPage(models.Model):
 
 
 def upload_path(document: Document, filename: str) -> str:
-    """Return a random storage path: no upload can overwrite or guess another's."""
+    """Return a random path, so that no upload can overwrite another, and nobody can guess it."""
     return f"documents/{uuid.uuid4().hex}{PurePath(filename).suffix.lower()[:12]}"
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
-        return self.filter(is_seen_by(build_readers(user)), collection__in=Collection.objects.readable_by(user))
+        return self.filter(
+            build_seen_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
+        )
 
-    def narrowed(self) -> DocumentQuerySet:
-        return self.filter(is_narrowed())
+    def filter_restricted(self) -> DocumentQuerySet:
+        return self.filter(build_restricted_condition())
 
     def count_left_out(self) -> dict[str, int]:
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
@@ -82,7 +84,7 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # The title in the file: while `title` equals it, a new version of the file may change it.
+    # The title in the file. A new version of the file changes `title` only if it equals this one.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
@@ -120,7 +122,7 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Number of sentences addressed to a language model (retrieval.text.instructions).
+    # Number of sentences that instruct a language model (retrieval.text.instructions)
     instruction_count = models.PositiveIntegerField(_("sentences that give orders to an AI"), default=0)
 
     # [kind, first names, count] of the file's content that was not read.
@@ -166,7 +168,7 @@ class Document(Job):
         return has_ended
 
     def become_ready(self, passages: int) -> None:
-        """Mark the instance as READY and release its lease; the caller saves it with what was read."""
+        """Set the status READY and release the lease, without saving the instance."""
         self.status, self.error, self.lease, self.retry_at = self.Status.READY, "", None, None
         self.progress_percent, self.chunk_count, self.ingested_at = 100, passages, timezone.now()
 
@@ -176,16 +178,16 @@ class Document(Job):
 
     @property
     def notice(self) -> str:
-        """Content of the file that was not read, in the page's language; empty if all was read."""
+        """The content of the file that was not read, as a sentence in the page's language; empty if all was read."""
         return explain(self.left_out)
 
     @property
     def not_read(self) -> str:
-        """The amounts that were not read, by kind, in the page's language; empty if all was read."""
+        """How much was not read, by kind, in the page's language; empty if all was read."""
         return summarise(self.left_out)
 
-    def share_metadata(self) -> None:
-        """Copy the metadata to all members: a mail's restriction also applies to its attachments."""
+    def copy_metadata_to_members(self) -> None:
+        """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""
         Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
 
     def list_with_members(self) -> list[int]:
@@ -196,26 +198,26 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # `/readyz` recognises a stuck document by its last progress.
+        # The readiness check at `/readyz` takes a document for stuck if `updated_at` is old.
         return super().write(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):
-    """The canonical text of the searchable version; all offsets of its chunks refer to it.
+    """The canonical text of the version that is searched. Offsets of chunks refer to it.
 
-    ``pages`` contains [number, start, end], ``sections`` [start, level, title]; both by ascending start.
+    ``pages`` contains [number, start, end], ``sections`` [start, level, title], both sorted by start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
     content_hash = models.CharField(max_length=64)
-    # The fingerprint of file, extractor, chunker, analysis and embedder.
+    # A fingerprint of extractor, chunker, analysis and embedder
     recipe = models.CharField(max_length=64)
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
-    # [number, confidence] of each scanned page; the confidence is null if recognition failed.
+    # [number, confidence] of each scanned page; the confidence is null if OCR failed
     recognised = models.JSONField(default=list)
-    # [start, end, rule] of the first sentences that instruct a language model.
+    # [start, end, rule] of the first sentences that instruct a language model
     instructions = models.JSONField(default=list)
 
     def __str__(self) -> str:
@@ -223,5 +225,4 @@ class DocumentText(models.Model):
 
     @property
     def version(self) -> str:
-        """The SHA-256 of the file, and the recipe by which it was read."""
         return f"{self.content_hash}:{self.recipe}"

@@ -18,10 +18,10 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 
 
 class Draft(Job):
-    """A working copy of a collection, whose changes are invisible to readers before publication.
+    """A working copy of a collection. Readers do not see its changes before it is published.
 
-    The copy is a collection, so that staff can search, measure and ask it. ``attempts`` counts attempts to publish.
-    ``objections`` are the gates'.
+    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` counts
+    attempts to publish. ``objections`` are those of the gates.
     """
 
     class Status(models.TextChoices):
@@ -36,7 +36,7 @@ class Draft(Job):
     WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
-    # None after an ended draft's copy is deleted.
+    # None after the copy of an ended draft was deleted.
     working_copy = models.OneToOneField(
         Collection, models.SET_NULL, null=True, related_name="draft", verbose_name=_("working copy")
     )
@@ -44,7 +44,7 @@ class Draft(Job):
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = build_user_key(_("begun by"))
-    # The permission to publish is for these versions of collection and working copy.
+    # The versions of collection and working copy for which publication was requested
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = build_user_key(_("published by"), blank=True)
@@ -85,8 +85,8 @@ class Draft(Job):
             | Q(status__in=cls.ENDED, working_copy__isnull=False)
         )
 
-    def give_back(self, error: str) -> bool:
-        """Return a publication to the admin; False if this lease is not publishing it."""
+    def cancel_publication(self, error: str) -> bool:
+        """Cancel a publication and show the admin ``error``; return False if this process has lost the lease."""
         publishing = self.held().filter(status=self.Status.PUBLISHING)
         return bool(
             publishing.update(
@@ -103,5 +103,5 @@ class Draft(Job):
 
     def interrupt(self) -> None:
         message = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
-        if not (self.is_last_attempt and self.give_back(message % self.attempts)):
+        if not (self.is_last_attempt and self.cancel_publication(message % self.attempts)):
             self.postpone(self.error, timedelta())

@@ -1,4 +1,4 @@
-"""Describe content of a file that was not read."""
+"""Describe the content of a file that was not read, for users."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _ADVICE = {
 
 
 def summarise(left_out: Iterable[LeftOutRow]) -> str:
-    """Return "3 comments, 1 chart"; empty if all was read."""
+    """Return a text such as "3 comments, 1 chart"; empty if all was read."""
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 
 def explain(left_out: Iterable[LeftOutRow]) -> str:
-    """Return the unread content with its first names, and advice; empty if all was read."""
+    """Return the unread content with its first names, and advice what to do; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:
         part = str(KINDS[kind] % count)

@@ -1,8 +1,8 @@
-"""Find documents that their metadata limit to groups.
+"""Decide who may read a document that its metadata limit to groups.
 
-The metadata key is the setting DOCUMENT_GROUPS_KEY; its value is the name of a group, or a list of names. Any other
-value hides the document. All readers of the collection see a document without the key. The name `mail:` with an address
-behind it admits the account that has confirmed this address.
+The metadata key is the setting DOCUMENT_GROUPS_KEY. Its value is the name of a group, or a list of names. Any other
+value hides the document from all. A document without the key is open to all readers of the collection. A name that
+consists of `mail:` and an address admits the account that has confirmed this address.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ MAIL = "mail:"
 
 
 def name_reader(address: str) -> str:
-    """Return the name that admits the account with this mail address."""
     return MAIL + address.strip().lower()
 
 
 def _list_names(user: AnyUser) -> list[str]:
-    """Return the names that admit the user: groups, and confirmed addresses. No group admits like an address."""
+    """Return the names that admit the user: groups, and confirmed mail addresses with their prefix.
+
+    A group whose name begins with the prefix is left out.
+    """
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
     named = Concat(Value(MAIL), Lower("email"), output_field=TextField())
@@ -38,9 +40,9 @@ def _list_names(user: AnyUser) -> list[str]:
 
 
 def build_readers(user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader of restricted documents; empty for a superuser, who sees all.
+    """Return ``user`` as a reader of restricted documents; () for a superuser, who may read all.
 
-    Curators see all documents of a collection, because they could remove the restrictions.
+    Curators may read all documents of their collections, because they could remove the restrictions anyway.
     """
     if is_superuser(user):
         return ()
@@ -56,19 +58,19 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     )
 
 
-def is_narrowed(path: str = "") -> Q:
+def build_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def is_seen_by(readers: Sequence[Reader], path: str = "") -> Q:
-    """Return the condition that each reader may see the document at ``path``."""
+def build_seen_condition(readers: Sequence[Reader], path: str = "") -> Q:
+    """Return a condition that all of ``readers`` may read the document at the relation ``path``."""
     condition = Q()
     for reader in readers:
-        seen = ~is_narrowed(path)
+        seen = ~build_restricted_condition(path)
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # HasAnyKeys would also find the names among the keys of an object.
+            # HasAnyKeys also matches the keys of an object, which is not a valid value.
             seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
         if reader.collections:
             seen |= Q(**{f"{path}collection__in": reader.collections})

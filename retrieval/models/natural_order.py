@@ -1,16 +1,16 @@
-"""Sort names as people do: 2.1 before 10.1."""
+"""Sort names by the value of the numbers in them: 2.1 before 10.1."""
 
 from django.db.models import F, Func, TextField, Value
 from django.db.models.functions import Coalesce, Lower, NullIf
 
-# Numbers are compared by this many digits.
+# Numbers are padded to this many digits.
 _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
-    """Return an immutable SQL expression to sort by: the first of the fields that is not empty.
+    """Return an immutable SQL expression to sort by the first of the fields that is not empty.
 
-    Each number gets leading zeros, because the shipped PostgreSQL has no ICU and so no numeric collation.
+    Numbers get leading zeros, because the shipped PostgreSQL has no ICU, and so no numeric collation.
     """
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")

@@ -12,7 +12,7 @@ from retrieval.profile_settings import ProfileSettings, from_json
 
 
 class VersionIsFixed(TypeError):
-    """A saved version was about to change; for the programmer."""
+    """A programming error: a saved version must not change."""
 
 
 class SearchProfile(models.Model):
@@ -33,7 +33,7 @@ class SearchProfile(models.Model):
 
 
 class SearchProfileVersion(models.Model):
-    """The unchangeable settings of a profile; at most one version of all profiles is published."""
+    """A version of a profile's settings. It never changes. At most one version of all profiles is published."""
 
     profile = models.ForeignKey(
         SearchProfile, models.CASCADE, related_name="versions", verbose_name=_("search profile")
@@ -62,19 +62,19 @@ class SearchProfileVersion(models.Model):
         return f"{self.profile.slug} v{self.number}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save a new version. Raises: VersionIsFixed for a saved one, ImproperProfile for invalid settings."""
+        """Save a new version. Raises: VersionIsFixed if it was saved before; ImproperProfile for invalid settings."""
         if not self._state.adding:
             raise VersionIsFixed(f"Version {self.pk} is saved and stays as it is: a change is a new version.")
         self.settings = to_json(from_json(self.settings))
         super().save(*args, **kwargs)
 
     def read(self) -> ProfileSettings:
-        """Return the settings. Raises: ImproperProfile if this release no longer supports them."""
+        """Return the settings. Raises: ImproperProfile if this release of Ragsite cannot read them."""
         return from_json(self.settings)
 
 
 class Publication(models.Model):
-    """The record of one publication: the objections, and the reason to override them."""
+    """A record of one publication, with the gates' objections and the reason to override them."""
 
     version = models.ForeignKey(
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")

@@ -27,10 +27,10 @@ class PushedItemQuerySet(models.QuerySet["PushedItem"]):
 class PushedItem(models.Model):
     """The last request that a program sent for one item of a source of the kind Push.
 
-    ``external_id`` is the program's own name of the item, ``name`` the document's source; the name is empty when the
-    item is deleted. ``content_hash`` is the SHA-256 of the stored file. ``title``, ``url`` and ``metadata`` are those
-    that were sent, without what the source or a curator adds; ``readers`` are names of groups, None if all readers of
-    the collection are admitted. ``key`` is the public part of the key that sent it.
+    ``external_id`` is the program's id of the item. ``name`` is the document's source, or empty after a deletion.
+    ``content_hash`` is the SHA-256 of the stored file. ``title``, ``url`` and ``metadata`` are as sent, without
+    additions by the source or a curator. ``readers`` are names of groups; None admits all readers of the collection.
+    ``key`` is the public part of the API key of the request.
     """
 
     class Result(models.TextChoices):
@@ -69,7 +69,7 @@ class PushedItem(models.Model):
 
 
 def list_push_sources(user: AnyUser) -> models.QuerySet[Source]:
-    """Return the sources to which the user may send documents, within the limits of the user's key."""
+    """Return the sources to which the user's account and API key may send documents."""
     sources = Source.objects.filter(kind=PUSH, collection__in=Collection.objects.curated_by(user))
     limits = get_limits(user)
     return sources if limits is None or limits.source is None else sources.filter(pk=limits.source)

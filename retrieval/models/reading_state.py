@@ -6,15 +6,15 @@ from retrieval.models.source import Source
 
 
 class ReadingState(models.Model):
-    """How far a source that is read incrementally was read, and is saved.
+    """How far an incremental source was read and saved.
 
-    ``messages`` are the connector's STATE messages as its next reading gets them. ``setup`` is a hash of the settings
-    that they belong to. ``began_run`` is the run in which a reading of everything began that is not complete.
+    ``messages`` are the connector's STATE messages, with which its next call begins. ``setup`` is a hash of the
+    settings to which they belong. ``began_run`` is the run that began to read everything, if this is not complete yet.
     """
 
     source = models.OneToOneField(Source, models.CASCADE, related_name="reading_state")
     setup = models.CharField(max_length=64)
-    # JSON as text: a column of JSON takes no zero bytes.
+    # JSON as text, because a JSON column cannot store NUL characters.
     messages = models.TextField(blank=True)
     began_run = models.BigIntegerField(null=True)
     read_all_at = models.DateTimeField(null=True)

@@ -5,7 +5,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-# The development kit that runs manifests, with its version.
+# Airbyte's development kit, which runs manifests, and its version.
 MANIFEST_PACKAGE = ("airbyte-cdk", "7.39.1")
 MOST_MANIFEST_CHARACTERS = 1_000_000
 
@@ -13,8 +13,8 @@ MOST_MANIFEST_CHARACTERS = 1_000_000
 class RegisteredConnector(models.Model):
     """A connector of Airbyte's protocol that a superuser allowed.
 
-    ``spec`` is the JSON Schema of its settings; ``program`` is the console script that runs it. ``error`` says why its
-    installation failed.
+    ``spec`` is the JSON Schema of its settings. ``program`` is the console script that runs it. ``error`` is the reason
+    why its installation failed, or empty.
     """
 
     class Kind(models.TextChoices):

@@ -4,9 +4,9 @@ from django.db import models
 
 
 class RequestCount(models.Model):
-    """One caller's requests against one limit within the present window.
+    """The number of one caller's requests within the current window of a limit.
 
-    The table is unlogged: a crash of the server loses only a minute's count.
+    The table is unlogged, because a crash of the database may lose these counts.
     """
 
     key = models.CharField(max_length=200, primary_key=True)

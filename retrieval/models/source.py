@@ -14,24 +14,24 @@ from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 
-# A source is stale after three missed intervals, and at least this long.
+# A source is stale after three intervals without success, and at least this many minutes.
 STALE_MINUTES = 60
 
-# Programs send the documents of a source of this kind: it is never read.
+# The kind of sources that are not read, because programs send their documents.
 PUSH = "push"
 
-# This value of ``readers`` means that all readers of the collection may read the item.
+# As a value of ``readers``: all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
-# These options name a secret's server and its protection.
+# Options that name the server to which a secret is sent, and the encryption. If they change, the secret is removed.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
 
 class Source(SecretHolder):
-    """A place from which ``retrieval.sources`` reads a collection's documents.
+    """A source, such as a website or folder, from which a collection's documents are read.
 
-    ``options`` depend on the kind; ``secret`` is their encrypted secret part. ``found`` is what a preview learned of
-    the place, such as a connector's streams.
+    ``options`` depend on the kind. ``secret`` contains their secret part, encrypted. ``found`` is what a preview found
+    in the source, such as a connector's streams.
     """
 
     SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
@@ -78,7 +78,7 @@ class Source(SecretHolder):
 
     @property
     def destination(self) -> object:
-        # Any setting of a connector may be the address that its secrets are sent to.
+        # Any setting of a connector may be the address to which its secrets are sent.
         own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
         connector = [self.options.get("connector"), own] if self.kind == "connector" else []
         return self.kind, [origin_of(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
@@ -97,10 +97,10 @@ class Source(SecretHolder):
 
 
 class SourceRun(Job):
-    """One synchronisation of a source, as a job; a preview only reports.
+    """One synchronisation of a source, as a job. A preview only reports.
 
-    The numbers count items seen so far; ``removed`` counts removals done. ``kept_back`` removals wait for consent
-    (``may_remove``).
+    The numbers count the items so far. ``removed`` counts deleted documents. ``kept_back`` counts deletions that wait
+    for consent (``may_remove``).
     """
 
     class Status(models.TextChoices):
@@ -125,7 +125,7 @@ class SourceRun(Job):
     removed = models.PositiveIntegerField(_("removed"), default=0)
     failed = models.PositiveIntegerField(_("failed"), default=0)
     kept_back = models.PositiveIntegerField(_("removals that wait"), default=0)
-    # Documents that are missing from a source that keeps them.
+    # Documents that are missing in the source, but are kept because the source's setting says so.
     kept = models.PositiveIntegerField(_("kept"), default=0, db_default=0)
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
@@ -154,12 +154,12 @@ class SourceRun(Job):
 
 
 class SourceItem(models.Model):
-    """The last seen state of a source's item, and its document.
+    """The state of a source's item when it was last listed, and its document.
 
-    ``key`` is its name in the source, ``name`` the document's source. ``fingerprint`` shows changes without reading;
-    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``. ``readers`` are
-    names that admit readers, as the source said last, or EVERYBODY; None if the source takes none over.
-    ``own_groups`` is what else limits the document then: a record's own groups, or a curator.
+    ``key`` is its id in the source, ``name`` the document's source. ``fingerprint`` shows whether it has changed.
+    ``validators`` are headers for a conditional request. ``links`` are arguments of ``RemoteItem``. ``readers`` are the
+    names on this site that may read it, or EVERYBODY; None if the source takes over no readers. ``own_groups`` are the
+    groups that a record or a curator set in addition.
     """
 
     class Outcome(models.TextChoices):
@@ -167,7 +167,7 @@ class SourceItem(models.Model):
         CHANGED = "changed", _("changed")
         UNCHANGED = "unchanged", _("unchanged")
         FAILED = "failed", _("failed")
-        # Redirected, or not a document: crawled for links, not stored.
+        # A redirect or a page that is no document: its links are followed, its content is not stored.
         PASSED = "passed", _("not a document")
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")
@@ -182,9 +182,9 @@ class SourceItem(models.Model):
     seen_by_run = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
-    # A rejected item is read again only after a change.
+    # A rejected item is read again only after it has changed.
     is_rejected = models.BooleanField(default=False)
-    # The item is gone, and its removal waits for consent.
+    # The item is deleted in the source, and its deletion here waits for consent.
     is_held = models.BooleanField(default=False)
 
     class Meta:

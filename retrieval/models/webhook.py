@@ -18,7 +18,7 @@ PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(SecretHolder):
-    """An address that gets the ``events`` it lists. The encrypted ``secret`` signs the messages."""
+    """An address to which the listed ``events`` are sent. The encrypted ``secret`` signs the messages."""
 
     SECRET_PURPOSE = "retrieval.webhooks"  # noqa: S105 (the name of a purpose)
 
@@ -48,7 +48,7 @@ class Webhook(SecretHolder):
         return origin_of(self.address)
 
     def note(self, *, has_failed: bool) -> None:
-        """Count failures in a row; several pause the webhook, longer each time, until a success."""
+        """Count failures in a row. After several, the webhook pauses, longer each time, until a delivery succeeds."""
         waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
         self.failures = self.failures + 1 if has_failed else 0
         if self.failures >= PAUSED_FROM_FAILURES:
@@ -90,7 +90,7 @@ class WebhookDelivery(Job):
 
     @classmethod
     def in_turn(cls) -> QuerySet[Self]:
-        """Return the first due delivery of each receiver that has none running."""
+        """Return the first due delivery of each webhook that is sending nothing now."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
         due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
         return cls.startable().filter(pk__in=due.values("pk"))
@@ -100,15 +100,15 @@ class WebhookDelivery(Job):
 
 
 def announce(event: str, payload: Mapping[str, Any]) -> int:
-    """Queue the event for every active webhook that lists it; return their number.
+    """Queue the event for every active webhook that lists it, and return their number.
 
-    Call it in the transaction of the event's cause.
+    Call it in the transaction of the change that causes the event.
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
     rows = [
         WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
-    # The sweep sends paused deliveries.
+    # The sweep sends the deliveries of paused webhooks later.
     enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

@@ -1,4 +1,4 @@
-"""Lists who may read a collection or a document, by the rules that ``reasons`` explains for one account."""
+"""List who may read a collection or a document. `reasons` explains the same rules for one account."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class ReaderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Readers with the rule that lets them read.
+    """A group of readers, with the rule that lets them read.
 
-    ``accounts`` is the condition of their accounts, also of accounts that are switched off. ``name`` is of a group or
-    an account. ``is_granted``: a grant names them.
+    ``accounts`` is a condition on accounts; it also matches accounts that are switched off. ``name`` is the name of a
+    group or an account. ``is_granted`` is true if a grant names the group or account.
     """
 
     kind: ReaderKind
@@ -47,13 +47,12 @@ class Readers:
 
 
 def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
-    """Return the active accounts among the readers."""
     anyone = reduce(or_, (each.accounts for each in readers), Q(pk__in=[]))
     return User.objects.filter(anyone, is_active=True)
 
 
 def list_collection_readers(collection: Collection) -> list[Readers]:
-    """Return who may ask the collection; several rules may name the same account."""
+    """Return the groups of readers that may ask questions to the collection. An account may be in several of them."""
     found: list[Readers] = []
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     if draft is not None:
@@ -68,7 +67,6 @@ def list_collection_readers(collection: Collection) -> list[Readers]:
 
 
 def list_document_readers(document: Document) -> list[Readers]:
-    """Return who may read the document; several rules may name the same account."""
     asking = list_collection_readers(document.collection)
     key = settings.DOCUMENT_GROUPS_KEY
     if key not in document.metadata:
@@ -80,7 +78,7 @@ def list_document_readers(document: Document) -> list[Readers]:
     found = [
         Readers(
             ReaderKind.GROUP,
-            _join(
+            _join_sentences(
                 _("Its metadata limit it to groups. Counted are the members that may ask %s.") % document.collection,
                 of_source,
             ),
@@ -92,17 +90,17 @@ def list_document_readers(document: Document) -> list[Readers]:
     ]
     for address in sorted({name.removeprefix(MAIL) for name in names if name.startswith(MAIL)}):
         owners = EmailAddress.objects.filter(email__iexact=address, verified=True).values("user")
-        rule = _join(_("It is limited to some readers, and the account is named by its address."), of_source)
+        rule = _join_sentences(_("It is limited to some readers, and the account is named by its address."), of_source)
         found.append(Readers(ReaderKind.ACCOUNT, rule, Q(pk__in=owners) & Q(pk__in=may_ask), address))
-    return [*found, *_list_curating(document.collection), _list_superusers()]
+    return [*found, *_list_curators(document.collection), _list_superusers()]
 
 
-def _join(*sentences: str) -> str:
+def _join_sentences(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
 def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
-    # An empty condition would vanish beside others.
+    # An empty Q would be ignored in a disjunction, so "everybody" needs a condition.
     anybody = Q(pk__isnull=False)
     rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {
         Visibility.PUBLIC: (ReaderKind.SIGNED_IN, lambda: _("%s is open to everybody."), anybody),
@@ -134,8 +132,7 @@ def _list_granted(collection: Collection, *roles: str) -> Iterator[Readers]:
             yield Readers(ReaderKind.ACCOUNT, rule, Q(pk=grant.user_id), str(grant.user), is_granted=True)
 
 
-def _list_curating(collection: Collection) -> Iterator[Readers]:
-    """Yield who sees restricted documents too, because they could remove the restriction."""
+def _list_curators(collection: Collection) -> Iterator[Readers]:
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     base = collection if draft is None else draft.collection
     if base.visibility != Visibility.GRANTED:

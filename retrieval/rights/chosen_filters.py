@@ -1,4 +1,4 @@
-"""The filters that a reader chose, stored as the API's `filters` write them.
+"""Convert the filters that a reader chose between forms, links and the JSON of the API's `filters`.
 
 `{"languages": ["en"], "metadata_any": {"author": ["Jansen"]}, "dates": [{"field": "added", "from": "2026-01-01"}]}`
 """
@@ -20,11 +20,11 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_number
+from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_plain_number
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
-# Names of form fields and of parameters in links: `filter.author`, `filter.added.from`.
+# Prefix of form fields and link parameters: `filter.author`, `filter.added.from`.
 PREFIX = "filter."
 MOST_CHOSEN = 50
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -32,7 +32,10 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One chosen value or range in words. ``token`` names it in :func:`remove`."""
+    """A chosen value or range, as a label that the reader can remove.
+
+    ``token`` identifies it for :func:`remove_chip`.
+    """
 
     field: str
     label: str
@@ -42,7 +45,10 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class FormFilter:
-    """A filter in a form. ``options`` are values with whether they are chosen."""
+    """A filter in a form.
+
+    Each of ``options`` is a value and whether it is chosen; ``first`` and ``last`` are a range.
+    """
 
     offered: OfferedFilter
     options: tuple[tuple[OfferedValue, bool], ...] = ()
@@ -59,7 +65,7 @@ class FormFilter:
 
 
 def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return validated restrictions of a search as JSON, without empty ones."""
+    """Return the restrictions of a search as JSON, without empty ones."""
     written = {**restrictions}
     for part, first, last in (("dates", "first", "last"), ("numbers", "least", "most")):
         written[part] = [
@@ -77,7 +83,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored filters as the restrictions that ``build_filters`` takes."""
+    """Return the keyword arguments of ``build_filters`` for these filters, which are in the form of the API."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
         restrictions["dates"] = tuple(
@@ -91,15 +97,15 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return restrictions
 
 
-def is_in(data: QueryDict) -> bool:
-    """Return whether a form or a link says which filters are chosen."""
+def has_filters(data: QueryDict) -> bool:
+    """Return whether the data of a form or link contain filters, even if none is chosen."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
-def read_form(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
-    """Return the filters chosen in a form or link, and a sentence on what cannot be read, or "".
+def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
+    """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
-    Fields that are not offered are ignored, and so is what cannot be read.
+    Fields that are not ``offered`` and invalid values are ignored.
     """
     chosen: dict[str, Any] = {}
     problem = ""
@@ -111,7 +117,7 @@ def read_form(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[s
                 _add_values(chosen, each, kept)
             continue
         try:
-            first, last = _read_ends(data, name, each.kind)
+            first, last = _read_range(data, name, each.kind)
             if first is not None or last is not None:
                 made = (DateRange if each.kind == Kind.DATES else NumberRange)(each.field, first, last)
                 chosen.setdefault(each.part, []).extend(to_json({each.part: [made]})[each.part])
@@ -125,7 +131,7 @@ def _add_values(chosen: dict[str, Any], offered: OfferedFilter, texts: Sequence[
     if offered.part != "metadata_any":
         chosen[offered.part] = list(texts)
         return
-    # A form sends text; the metadata may have a number.
+    # A form sends "5" as text, but the metadata may contain the number 5, so both are searched.
     values = [value for text in texts for value in (text, *_read_scalar(text))]
     chosen.setdefault("metadata_any", {})[offered.field] = values
 
@@ -135,11 +141,10 @@ def _read_scalar(text: str) -> Iterator[object]:
         try:
             yield json.loads(text)
         except ValueError:
-            return  # such as 007
+            return  # a number with a leading zero is not JSON
 
 
-def _read_ends(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
-    """Return both ends of a range, None if open. Raises: ValueError."""
+def _read_range(data: QueryDict, name: str, kind: str) -> tuple[Any, Any]:
     today = localdate()
     match data.get(f"{name}.quick"):
         case "year":
@@ -166,8 +171,8 @@ def _read_number(text: str) -> float | None:
     return number
 
 
-def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield part, field, and the list of values or the range."""
+def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (member of the API's `filters`, field, list of values or range) for each chosen filter."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]
@@ -180,11 +185,10 @@ def _iterate(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield part, each["field"], each
 
 
-def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
-    """Return the chosen filters that the form can show."""
+def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
     known = {(each.part, each.field) for each in offered}
     kept: dict[str, Any] = {}
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if (part, field) not in known:
             continue
         if part == "metadata_any":
@@ -199,26 +203,28 @@ def keep_offered(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) ->
 def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> list[Chip]:
     labels = {each.field: each.label for each in offered}
     chips = []
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         built_in = BUILT_IN_FILTERS.get(field)
         label = labels.get(field) or (str(built_in[0]) if built_in else field)
         if part in ("dates", "numbers"):
             chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
             continue
-        for text in dict.fromkeys(map(_write_value, value)):
+        for text in dict.fromkeys(map(_format_value, value)):
             chips.append(Chip(field, label, name_value(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
         chips.append(Chip("", _("Documents"), str(len(named)), ""))
     return chips
 
 
-def _write_value(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
     def write(end: Any) -> str:
-        return date_format(date.fromisoformat(end), "DATE_FORMAT") if part == "dates" else write_number(float(end))
+        return (
+            date_format(date.fromisoformat(end), "DATE_FORMAT") if part == "dates" else write_plain_number(float(end))
+        )
 
     first, last = ends.get("from"), ends.get("to")
     if first is not None and last is not None:
@@ -226,15 +232,15 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
     return _("from %s") % write(first) if first is not None else _("up to %s") % write(last)
 
 
-def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """Return the filters without the chip of this token."""
+def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """Return the filters without the value or range of the chip with this token."""
     left: dict[str, Any] = {}
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
             if token != f"{field}=":
                 left.setdefault(part, []).append(value)
             continue
-        kept = [each for each in value if token != f"{field}={_write_value(each)}"]
+        kept = [each for each in value if token != f"{field}={_format_value(each)}"]
         if not kept:
             continue
         if part == "metadata_any":
@@ -244,29 +250,28 @@ def remove(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
     return left
 
 
-def to_query(chosen: Mapping[str, Any]) -> QueryDict:
-    """Return the filters as query parameters of an address."""
+def build_query(chosen: Mapping[str, Any]) -> QueryDict:
     query = QueryDict(mutable=True)
-    for part, field, value in _iterate(chosen):
+    for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
             for side in ("from", "to"):
                 if value.get(side) is not None:
-                    query[f"{PREFIX}{field}.{side}"] = write_number(value[side])
+                    query[f"{PREFIX}{field}.{side}"] = write_plain_number(value[side])
         else:
-            query.setlist(PREFIX + field, list(dict.fromkeys(map(_write_value, value))))
+            query.setlist(PREFIX + field, list(dict.fromkeys(map(_format_value, value))))
     return query
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
-    """Return the filters with what is chosen; a chosen value that is not offered comes first."""
-    held = {(part, field): value for part, field, value in _iterate(chosen)}
+    """Return the offered filters with the chosen values marked. A chosen value that is not offered is listed first."""
+    held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:
         value = held.get((each.part, each.field))
         if each.kind == Kind.VALUES:
-            texts = dict.fromkeys(map(_write_value, value or ()))
+            texts = dict.fromkeys(map(_format_value, value or ()))
             known = {option.value for option in each.values}
-            numbers = {_write_value(number) for text in texts if text in known for number in _read_scalar(text)}
+            numbers = {_format_value(number) for text in texts if text in known for number in _read_scalar(text)}
             others = [
                 OfferedValue(text, name_value(each.field, text), 0)
                 for text in texts
@@ -278,6 +283,6 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
             ends = value or {}
             first, last = (str(ends[side]) if ends.get(side) is not None else "" for side in ("from", "to"))
             if each.kind == Kind.NUMBERS:
-                first, last = (write_number(float(end)) if end else "" for end in (first, last))
+                first, last = (write_plain_number(float(end)) if end else "" for end in (first, last))
             shown.append(FormFilter(each, first=first, last=last))
     return shown

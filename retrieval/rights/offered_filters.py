@@ -1,4 +1,7 @@
-"""List the filters that curators marked, with the values of the documents that a reader may read."""
+"""List the filters that readers can choose, with the values in the documents that they may read.
+
+A curator marks the metadata fields that become filters.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,21 @@ from retrieval.rights.search_filters import (
     DATE_COLUMNS,
     VALUE_COLUMNS,
     build_filters,
-    day_in,
+    extract_day,
+    extract_number,
+    filter_days,
+    filter_numbers,
     hash_restrictions,
     list_passing,
-    number_in,
-    with_days,
-    with_numbers,
 )
 from retrieval.types import SearchFilters
 
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# The documents' own values; other parts of `filters` are named by the kind.
+# Fields whose values are a member of their own in the API's `filters`.
 _PARTS = {"language": "languages", "format": "formats"}
-# Objects and empty texts are no values. Values are unpacked from lists.
+# Each member of a list is a value. Objects and empty texts are not values.
 _VALUES_SQL = """
     SELECT element #>> '{{}}', count(DISTINCT id)
     FROM (SELECT id, metadata -> %s AS value FROM retrieval_document WHERE id IN ({passing}) AND metadata ? %s) AS held,
@@ -60,10 +63,10 @@ class OfferedValue:
 
 @dataclass(frozen=True, slots=True)
 class OfferedFilter:
-    """A filter with what the reader's documents have.
+    """A filter with the values in the documents that a reader may read.
 
-    ``values`` are sorted by label and, with ``has_more``, only the most frequent. ``first`` and ``last`` are the lowest
-    and highest date (ISO) or number, as text.
+    ``values`` are sorted by label. With ``has_more``, they are only the most frequent. ``first`` and ``last`` are the
+    lowest and highest date (ISO) or number, as text.
     """
 
     field: str
@@ -76,21 +79,22 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """Return the name of the API's `filters` member for it."""
+        """The name of the member of the API's `filters` in which this filter belongs."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 
-def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
-    """Return the filters of one collection, or of all that a question without one searches.
+def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
+    """Return the filters of a collection, or of all collections that ``user`` searches without naming one.
 
-    A field that several collections mark is one filter, with the label and kind of the first by name. A filter is left
-    out without values that ``user`` may read; all are, if the collection is missing or unreadable.
+    If several collections mark the same field, the first collection by name decides label and kind. A filter without a
+    value in a document that ``user`` may read is left out. The result is empty if the collection is missing or
+    unreadable.
     """
     try:
         filters = build_filters(user, collection)
     except InvalidQuery:
         return ()
-    # A draft's working copy has its collection's filters.
+    # A draft's working copy uses the filters of the collection that it will replace.
     within = Q(collection__in=filters.collections) | Q(collection__drafts__working_copy__in=filters.collections)
     rows = MarkedFilter.objects.filter(within).order_by("collection__name", "collection", "position", "pk")
     marked = {row.field: row for row in reversed(rows)}
@@ -98,8 +102,8 @@ def list_offered(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ..
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # The version of a collection counts changes of metadata too; only days of change are late, by a minute.
-    return caches["process"].get_or_set(key, lambda: tuple(_load(filters, ordered)), _KEPT_SECONDS) or ()
+    # The version of a collection changes with its metadata. Only the days of change may be a minute out of date.
+    return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
 def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
@@ -115,12 +119,12 @@ def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
     return f"filters:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
-def _load(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
+def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
     rows = list_passing(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind
         if kind == Kind.VALUES:
-            values = list_values(rows, each.field, MOST_VALUES + 1)
+            values = list_field_values(rows, each.field, MOST_VALUES + 1)
             shown = sorted(values[:MOST_VALUES], key=lambda value: value.label.casefold())
             if values:
                 yield OfferedFilter(each.field, each.name, kind, tuple(shown), len(values) > MOST_VALUES)
@@ -128,8 +132,8 @@ def _load(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[Of
             yield OfferedFilter(each.field, each.name, kind, first=extent[0], last=extent[1])
 
 
-def list_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
-    """Return the values of ``field``, most frequent first."""
+def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
+    """Return the ``most`` most frequent values of ``field`` with their number of documents."""
     if field in VALUE_COLUMNS:
         column = VALUE_COLUMNS[field]
         counted = rows.exclude(**{column: ""}).values_list(column).annotate(number=Count("pk"))
@@ -143,7 +147,7 @@ def list_values(rows: QuerySet[Document], field: str, most: int) -> list[Offered
 
 
 def name_value(field: str, value: str) -> str:
-    """Return a value in words for readers, such as "English" for `en`."""
+    """Return a label for the value, such as "English" for `en`; the value itself if there is none."""
     if field == "language":
         try:
             return str(_(get_language_info(value)["name"]))
@@ -161,12 +165,12 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
         first, last = (localtime(end).date().isoformat() if end else "" for end in (ends["first"], ends["last"]))
         return (first, last) if first else None
     if kind == Kind.DATES:
-        ends = with_days(rows, field).aggregate(first=Min(day_in(field)), last=Max(day_in(field)))
+        ends = filter_days(rows, field).aggregate(first=Min(extract_day(field)), last=Max(extract_day(field)))
     else:
-        ends = with_numbers(rows, field).aggregate(first=Min(number_in(field)), last=Max(number_in(field)))
-    return None if ends["first"] is None else (write_number(ends["first"]), write_number(ends["last"]))
+        ends = filter_numbers(rows, field).aggregate(first=Min(extract_number(field)), last=Max(extract_number(field)))
+    return None if ends["first"] is None else (write_plain_number(ends["first"]), write_plain_number(ends["last"]))
 
 
-def write_number(number: float | str) -> str:
-    """Return a number without a needless ``.0``; a text as it is."""
+def write_plain_number(number: float | str) -> str:
+    """Return a float without a trailing ``.0``, and any other value as text."""
     return f"{number:.15g}" if isinstance(number, float) else str(number)

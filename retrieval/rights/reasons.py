@@ -1,4 +1,4 @@
-"""Explains rights to collections and documents."""
+"""Explain why an account may or may not read a collection or a document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.models.source import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A decision with its rule; ``remark`` is another obstacle."""
+    """A decision and the rule that decided. ``remark`` names another obstacle, or is empty."""
 
     is_seen: bool
     rule: str
@@ -25,7 +25,6 @@ class Reason:
 
 
 def explain_collection(user: AnyUser, collection: Collection) -> Reason:
-    """Return whether and why ``user`` may ask the collection."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
@@ -67,7 +66,6 @@ def _find_grant(user: AnyUser, collection: Collection) -> CollectionGrant | None
 
 
 def explain_document(user: AnyUser, document: Document) -> Reason:
-    """Return whether and why ``user`` may read the document."""
     found = explain_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark
@@ -101,14 +99,13 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
     return Reason(is_seen, f"{rule} {explain_source(document)}".rstrip(), remark)
 
 
-# The sentence about a source names at most this many readers.
 _MOST_NAMED = 20
 
 
 def explain_source(document: Document) -> str:
-    """Return what the source of the document says about its readers; empty if it says nothing.
+    """Return a sentence on the readers that the document's source allows; empty if the source sets no readers.
 
-    It names only those that the document's metadata name too.
+    Only readers that the document's metadata contain are named.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     top = document

@@ -1,4 +1,4 @@
-"""Filters of a search, with the caller's rights."""
+"""Build the filters of a search, which include the rights of the user, and apply them to documents."""
 
 from __future__ import annotations
 
@@ -33,38 +33,39 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, is_seen_by
+from retrieval.models.narrowing import build_readers, build_seen_condition
 from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 
-# Columns by their names in filters.
+# Columns of documents by the names that filters use for them.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 VALUE_COLUMNS = {"language": "language", "format": "media_type"}
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
-# A double holds numbers of so many digits.
+# A double can represent every number of this many digits.
 _NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
 
 Row = TypeVar("Row", bound=Model)
 
 
 def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for the documents that ``user`` may read, in one or all collections.
+    """Return filters for the documents that ``user`` may read, in one collection or in all.
 
-    Collections searched only by name, and drafts' copies, are left out unless named or without others. Raises:
-    InvalidQuery for a missing or unreadable collection, without saying which.
+    Without a collection's name, two kinds of collections are left out: drafts' copies, and collections that are
+    searched only by name (unless there are no others, or documents are named). Raises: InvalidQuery for a missing or an
+    unreadable collection, with the same message, so that it does not reveal which collections exist.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=find_readers(filters.collections, user))
 
 
 def unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters without rights, for commands. Raises: InvalidQuery."""
+    """Return filters for all documents, without anyone's rights, for commands. Raises: InvalidQuery."""
     return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
 def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # Named documents imply their collections.
+    # A named document also chooses its collection.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -73,7 +74,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
 
 
 def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> str:
-    """Hash the readers and the restrictions of documents; "" without ``readers``."""
+    """Return a hash that changes with the readers and with any document's restriction; "" without ``readers``."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -88,24 +89,24 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> 
 
 
 def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader, or () if no document is hidden.
+    """Return ``user`` as a reader, or () if no document in these collections can be hidden from ``user``.
 
-    An empty filter keeps searches fast.
+    Searches without a reader are faster.
     """
     readers = build_readers(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
-    return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
+    return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
 
 
 def list_passing(filters: SearchFilters) -> QuerySet[Document]:
-    """Return the documents of the collections that pass all filters."""
+    """Return the documents in the filters' collections that pass all filters."""
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
 
 
 def check_fields(filters: SearchFilters) -> None:
-    """Refuse fields that no searched document has, and ranges of fields without dates or numbers.
+    """Raise InvalidQuery for a field that no readable document has, or a range of a field without dates or numbers.
 
-    The reader's documents alone decide, so the refusal tells nothing about others. Raises: InvalidQuery.
+    Only documents that the reader may read are checked, so the error reveals nothing about others.
     """
     readable = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
     ranged = [each.field for each in filters.dates] + [each.field for each in filters.numbers]
@@ -115,22 +116,22 @@ def check_fields(filters: SearchFilters) -> None:
         if not readable.filter(HasKey(F("metadata"), name)).exists():
             raise InvalidQuery(_("No document that you may read has the metadata “%s”.") % name[:60])
     for name in (each.field for each in filters.dates):
-        if name in VALUE_COLUMNS or (name not in DATE_COLUMNS and not with_days(readable, name).exists()):
+        if name in VALUE_COLUMNS or (name not in DATE_COLUMNS and not filter_days(readable, name).exists()):
             raise InvalidQuery(_("“%s” has no dates (YYYY-MM-DD), so it takes no range of dates.") % name[:60])
     for name in (each.field for each in filters.numbers):
-        if name in VALUE_COLUMNS or name in DATE_COLUMNS or not with_numbers(readable, name).exists():
+        if name in VALUE_COLUMNS or name in DATE_COLUMNS or not filter_numbers(readable, name).exists():
             raise InvalidQuery(_("“%s” has no numbers, so it takes no range of numbers.") % name[:60])
 
 
-def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """Return the rows whose `document` passes the filters, except by collection."""
+def filter_by_document(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
+    """Return the rows whose `document` passes the filters. The collections in ``filters`` are not checked."""
     return _filter_rows(rows, filters, "document__")
 
 
-def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
-    """Return the filters as SQL that begins with AND, with parameters; empty without filters.
+def build_document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
+    """Return an SQL condition on ``document_id``, beginning with AND, with its parameters; empty without filters.
 
-    Raises: EmptyResultSet.
+    Raises: EmptyResultSet if no document can pass.
     """
     if not filters:
         return "", []
@@ -141,7 +142,7 @@ def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
 
 def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
-        rows = rows.filter(is_seen_by(filters.readers, path))
+        rows = rows.filter(build_seen_condition(filters.readers, path))
     if filters.documents:
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:
@@ -151,7 +152,7 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
     if filters.metadata:
         rows = rows.filter(**{f"{path}metadata__contains": dict(filters.metadata)})
     for key, values in filters.metadata_any.items():
-        rows = rows.filter(_has_any(key, values, path))
+        rows = rows.filter(_build_any_condition(key, values, path))
     for dates in filters.dates:
         rows = _filter_dates(rows, dates, path)
     for numbers in filters.numbers:
@@ -159,8 +160,7 @@ def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Quer
     return rows
 
 
-def _has_any(key: str, values: Sequence[object], path: str) -> Q:
-    """Return the condition that metadata has one of the values, alone or in a list."""
+def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
 
@@ -168,7 +168,7 @@ def _has_any(key: str, values: Sequence[object], path: str) -> Q:
 def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
     """Return the rows with a valid date in the range.
 
-    Days of `added` and `changed` are in the site's time zone; days in metadata are as written.
+    `added` and `changed` are days in the site's time zone. Days in metadata are compared as written.
     """
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
@@ -178,14 +178,14 @@ def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[
             rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
         return rows
     first, last = dates.first or date.min, dates.last or date.max
-    day = day_in(dates.field, path)
-    return with_days(rows, dates.field, path).filter(
+    day = extract_day(dates.field, path)
+    return filter_days(rows, dates.field, path).filter(
         GreaterThanOrEqual(day, Value(first.isoformat())), LessThanOrEqual(day, Value(last.isoformat()))
     )
 
 
 def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> QuerySet[Row]:
-    number = number_in(numbers.field, path)
+    number = extract_number(numbers.field, path)
     if numbers.least is not None:
         rows = rows.filter(GreaterThanOrEqual(number, Value(numbers.least)))
     if numbers.most is not None:
@@ -193,20 +193,23 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
     return rows
 
 
-def day_in(field: str, path: str = "") -> Combinable:
-    """Return the first ten characters of a metadata value; the C collation sorts ISO dates in any database."""
+def extract_day(field: str, path: str = "") -> Combinable:
+    """Return the first ten characters of a metadata value, which sort as ISO dates.
+
+    The C collation sorts them alike in every database.
+    """
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 
 
-def number_in(field: str, path: str = "") -> Combinable:
-    """Return the number in a metadata value, or NULL."""
+def extract_number(field: str, path: str = "") -> Combinable:
+    """Return the number in a metadata value; NULL if it is not a number."""
     written = KeyTextTransform(field, f"{path}metadata")
     return Case(When(Regex(written, Value(_NUMBER)), then=Cast(written, FloatField())), output_field=FloatField())
 
 
-def with_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
-    return rows.filter(Regex(day_in(field, path), Value(_DAY)))
+def filter_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+    return rows.filter(Regex(extract_day(field, path), Value(_DAY)))
 
 
-def with_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
+def filter_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
     return rows.filter(Regex(KeyTextTransform(field, f"{path}metadata"), Value(_NUMBER)))

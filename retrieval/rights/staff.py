@@ -1,4 +1,4 @@
-"""Collections that staff may see and manage."""
+"""List the collections that staff may see and manage."""
 
 from __future__ import annotations
 
@@ -7,24 +7,29 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, is_seen_by
+from retrieval.models.narrowing import build_readers, build_seen_condition
 
 
 def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
-    """Return the collections without documents hidden from ``user``."""
+    """Return the collections in which no document is hidden from ``user``."""
     hidden = (
-        Document.objects.exclude(is_seen_by(build_readers(user))) if build_readers(user) else Document.objects.none()
+        Document.objects.exclude(build_seen_condition(build_readers(user)))
+        if build_readers(user)
+        else Document.objects.none()
     )
     return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
 
 
 def list_source_collections(user: AnyUser) -> CollectionQuerySet:
-    """Return the collections whose sources, with all their documents, ``user`` may see."""
+    """Return the collections whose sources ``user`` may see: ``user`` curates them and may read all their documents."""
     return list_fully_readable(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 
 def grant_management(collection: Collection, user: User) -> None:
-    """Let ``user`` manage a new collection, also after its visibility changes; a superuser needs no grant."""
+    """Make ``user`` a manager of a new collection, so that a later change of visibility does not lock ``user`` out.
+
+    A superuser needs no grant and gets none.
+    """
     if not user.is_superuser:
         manager = {"role": CollectionGrant.Role.MANAGER}
         CollectionGrant.objects.update_or_create(collection=collection, user=user, defaults=manager)

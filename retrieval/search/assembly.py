@@ -1,7 +1,8 @@
 """Build the context of an answer from the hits of a search.
 
-Each hit gets, within the budget, the passages that complete its blocks (the best hits also their short sections), then
-its neighbours. Blocks are ordered by their best hit, but stay with their document.
+A hit may contain only a part of a block, for example of a table. While the token budget allows, the passages with the
+other parts are added, then the passages before and after each hit. For the best hits, short sections are completed too.
+The resulting blocks are ordered by document, and the document with the best hit comes first.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document, passage number, and the text range around that passage that should be complete.
+# Document id, ordinal of a passage, and start and end of the text around the passage that should be loaded.
 Stretch = tuple[int, int, int, int]
-# Loads passages within a distance of the stretches' passages, and passages that overlap their ranges.
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
 FARTHEST_PLACES = 20
@@ -25,7 +25,7 @@ LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
 
 
-def place_of(passage: Passage) -> Place:
+def get_place(passage: Passage) -> Place:
     return passage.document_id, passage.ordinal
 
 
@@ -35,16 +35,16 @@ class _Surroundings:
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        self._known.update((place_of(passage), passage) for passage in hits)
+        self._known.update((get_place(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
-        if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
+        if stretches := [(*get_place(passage), start, end) for passage, start, end in wanted]:
             self._known.update(self._load_neighbours(stretches, expand))
 
-    def at(self, place: Place) -> Passage | None:
+    def get(self, place: Place) -> Passage | None:
         return self._known.get(place)
 
-    def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the neighbours that contain the rest of ``start`` to ``end``; none if they are too far away."""
+    def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
+        """Return the other passages that cover ``start`` to ``end``; none if more than FARTHEST_PLACES are needed."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -91,7 +91,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# This many of the best hits get their whole section, if it is short.
+# The number of hits, best first, whose short sections are completed.
 _WHOLE_SECTIONS = 3
 
 
@@ -103,9 +103,11 @@ def assemble(
     expand: int = 1,
     blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """Return at most ``blocks`` blocks within ``budget_tokens``; empty for no hits.
+    """Return the context for these hits; no blocks for no hits.
 
-    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget or ``blocks`` out of range.
+    It has at most ``blocks`` blocks and ``budget_tokens`` tokens. Only the best hit may exceed the budget. ``expand``
+    is the number of passages to add before and after each hit. Raises: ValueError for a budget or ``blocks`` out of
+    range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -123,11 +125,11 @@ def assemble(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # The best hits get at most half of the budget.
+            # Completing the best hits must leave half of the budget for the other hits.
             for found in needs[:_WHOLE_SECTIONS]:
-                chosen.complete(found, surroundings, budget_tokens // 2)
+                chosen.complete_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
-        chosen.complete(found, surroundings, budget_tokens)
+        chosen.complete_blocks(found, surroundings, budget_tokens)
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
     chosen.complete_neighbours(surroundings)
@@ -150,29 +152,28 @@ def assemble(
     )
 
 
-def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Return blocks of unranked passages (score 0) in reading order, joined where they are adjacent."""
+def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
+    """Return blocks of unranked passages in reading order; adjacent passages form one block. Scores are 0."""
     runs = _group_runs(passages)
-    return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
+    return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
 
 
-# About one screen of the text after a hit stays with it.
 FOLLOWING_CHARACTERS = 900
 
 
-def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return each hit of the context as a block for users, best first; equal contents give one block."""
-    run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
+def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
+    """Return one block for each hit of the context, best first. Hits with equal content share one block."""
+    run_of = {get_place(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:
         passage = hit.passage
-        run = run_of.get(place_of(passage))
+        run = run_of.get(get_place(passage))
         if run is not None and passage.content_hash not in found:
             needs = _find_needs(passage, whole_sections=True)
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
-            found[passage.content_hash] = _build_block(around, {place_of(passage): hit.score})
+            found[passage.content_hash] = _build_block(around, {get_place(passage): hit.score})
     return tuple(found.values())
 
 
@@ -195,7 +196,7 @@ class _Chosen:
         self._tokens = 0
 
     def add_hit(self, hit: Hit) -> None:
-        place = place_of(hit.passage)
+        place = get_place(hit.passage)
         if len(self.score_of) < self._blocks and (
             not self.passages or place in self.passages or self._add([hit.passage], self._budget_tokens)
         ):
@@ -204,34 +205,34 @@ class _Chosen:
                 self._tokens += hit.passage.token_count
             self.score_of[place] = hit.score
 
-    def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
+    def complete_blocks(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
         for passage, start, end in needs:
-            if place_of(passage) in self.score_of:
-                self._add(surroundings.around(passage, start, end), budget_tokens)
+            if get_place(passage) in self.score_of:
+                self._add(surroundings.find_rest(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
-        document, ordinal = place_of(passage)
+        document, ordinal = get_place(passage)
         if (document, ordinal) not in self.score_of:
             return
         sides = {-1: True, 1: True}
         for distance in range(1, expand + 1):
             for side, is_open in sides.items():
                 place = document, ordinal + side * distance
-                neighbour = surroundings.at(place) if is_open else None
+                neighbour = surroundings.get(place) if is_open else None
                 is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Complete the neighbours' blocks: the end of a table is useless without its header."""
+        """Add the passages that complete the neighbours' blocks, because the end of a table needs its header."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
             surroundings.load([], needs, 0)
             for passage, start, end in needs:
-                self._add(surroundings.around(passage, start, end), self._budget_tokens)
+                self._add(surroundings.find_rest(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
-        new = {place_of(passage): passage for passage in passages if place_of(passage) not in self.passages}
+        new = {get_place(passage): passage for passage in passages if get_place(passage) not in self.passages}
         tokens = sum(passage.token_count for passage in new.values())
         if self._tokens + tokens > budget_tokens:
             return False
@@ -265,21 +266,21 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
     for passage in run[1:]:
         if passage.end <= end:
             continue
-        # Only white space lies between passages without overlap: some passage contains every other character.
+        # Every character except white space is in some passage, so a gap between two passages is only line breaks.
         gap = "\n" * max(0, passage.start - end)
         fresh = passage.content[max(0, end - passage.start) :]
         content += gap + fresh
         tokens += passage.token_count * len(fresh) / max(1, len(passage.content))
         end = passage.end
-    hits = [passage for passage in run if place_of(passage) in score_of]
-    best = max(hits, key=lambda passage: (score_of[place_of(passage)], -passage.ordinal))
+    hits = [passage for passage in run if get_place(passage) in score_of]
+    best = max(hits, key=lambda passage: (score_of[get_place(passage)], -passage.ordinal))
     return ContextBlock(
         best=best,
         passages=tuple(run),
         content=content,
         start=start,
         end=end,
-        score=score_of[place_of(best)],
+        score=score_of[get_place(best)],
         tokens=round(tokens),
         blocks=_merge_blocks(passage.blocks for passage in run),
     )

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_index_state(collections: Iterable[int]) -> IndexState | None:
-    """Return the state of the collections now; None if the database does not answer."""
+    """Return the current state of the collections' index; None if the database does not answer."""
     versions = CollectionStatistics.objects.filter(collection__in=set(collections)).values_list("collection", "version")
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True)
     try:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 LONGEST_METADATA = 20_000
 
 
-def validated_metadata(value: object) -> dict[str, object]:
-    """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+def validate_metadata(value: object) -> dict[str, object]:
+    """Return ``value`` if it is a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be names and values in braces, such as {"department": "sales"}.'))
     for leaf in _iterate_leaves(value):
@@ -30,7 +30,6 @@ def validated_metadata(value: object) -> dict[str, object]:
 
 
 def parse_metadata(text: str) -> object:
-    """Return the value of a JSON text. Raises: ValidationError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -38,7 +37,7 @@ def parse_metadata(text: str) -> object:
 
 
 def _iterate_leaves(value: object) -> Iterator[object]:
-    """Yield keys and values without recursion, because the sender chooses the depth."""
+    """Yield all keys and values, without recursion because senders can nest metadata deeply."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

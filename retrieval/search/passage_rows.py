@@ -1,4 +1,4 @@
-"""Read stored passages for sources, scores and rerankers."""
+"""Read stored passages from the database, for sources, scores and rerankers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk
-from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
+from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
 from retrieval.text.block import from_rows
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
 from retrieval.types import Passage, StoredChunk
@@ -24,12 +24,11 @@ from retrieval.types import Passage, StoredChunk
 logger = logging.getLogger(__name__)
 
 
-# Rerankers read 512 tokens, which are shorter.
 LONGEST_CHARACTERS = 4000
 
 
-def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
-    """Return title, headings and content of each chunk in the given order; deleted chunks are missing."""
+def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
+    """Return title, headings and content of each chunk as one text, in the given order. Deleted chunks are missing."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
     )
@@ -39,10 +38,11 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
 
 
-def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
-    """Return the chunks that have a heading or item with this number: ``3.2``, but not ``3.2.1``.
+def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
+    """Return the chunks that have a heading or list item with this number: ``3.2``, but not ``3.2.1``.
 
-    List items count only for numbers with levels, because every list has a second item.
+    ``noun`` is the word before the number, such as "section". A number without levels, such as ``2``, matches a list
+    item only after this noun, because nearly every list has a second item.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -59,10 +59,13 @@ def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
 NO_VECTOR = np.empty(0, np.float32)
 
 
-def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
-    """Return the chunks' index data by id; deleted chunks are missing.
+def load_stored_chunks(
+    chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True
+) -> dict[int, StoredChunk]:
+    """Return the chunks' index data by id. Deleted chunks are missing.
 
-    Vectors are the embedder's, or empty. Raises: DatabaseError.
+    Vectors are those of the embedder; a chunk without one has an empty vector. Without ``terms``, BM25 weights are
+    None. Raises: DatabaseError.
     """
     columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -84,7 +87,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     )
     found = {
         pk: StoredChunk(
-            # Two 16-bit header words, then big-endian half-precision numbers.
+            # `halfvec_send` returns two 16-bit header words, then big-endian half-precision numbers.
             vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
             collection_id=collection,
             configuration=configuration,
@@ -94,7 +97,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
         )
         for pk, collection, language, given, configuration, term_weights, sent in rows
     }
-    # Sums of single precision depend on the order.
+    # The order of addition changes single-precision sums, so the order of the rows must be the caller's.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
@@ -133,11 +136,11 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
-def find_given(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
-    """Return the chunks to which a curator gave this question, or a very similar one.
+def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
+    """Return the chunks for which a curator entered this question, or a very similar one.
 
-    ``given`` are the questions by chunk id. Only the wording is compared without an embedder or a scale for its
-    cosines.
+    ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. Without an embedder
+    or its calibration, only equal wordings match.
     """
     asked = normalize(question)
     found = {pk for pk, wordings in given.items() if asked in map(normalize, wordings)}
@@ -148,7 +151,9 @@ def find_given(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[i
         vector = encode_query(question)
         for pk, wordings in given.items():
             alike = [wording for wording in wordings if ask_alike(question, wording)]
-            if any(calibration.likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike):
+            if any(
+                calibration.convert_to_likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike
+            ):
                 found.add(pk)
     except RagsiteError as error:
         logger.warning("A question was compared with those of passages by its words alone: %s", error)
@@ -156,7 +161,11 @@ def find_given(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[i
 
 
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
-    """Return the passages within ``expand`` places, or up to FARTHEST_PLACES if they overlap the range."""
+    """Return the passages around these stretches, by document and ordinal.
+
+    A passage is returned if it is at most ``expand`` ordinals away, or if it overlaps the stretch's text range and is
+    at most FARTHEST_PLACES ordinals away. The stretch's own passage is not returned.
+    """
     rows = fetch(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
         "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "
@@ -165,7 +174,7 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
         'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
         [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {place_of(passage): passage for passage in map(_build_passage, rows)}
+    return {get_place(passage): passage for passage in map(_build_passage, rows)}
 
 
 def _build_passage(row: Sequence[Any]) -> Passage:

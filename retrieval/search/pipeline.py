@@ -1,6 +1,7 @@
-"""Search, from question to ranked passages: classify, plan, ask both retrievers at once, fuse, rerank, explain.
+"""Search from question to ranked passages: classify, plan, run both retrievers, fuse, rerank, explain.
 
-If a retriever fails or is late, the other one answers; if the reranker does, the fused order is kept.
+If one retriever fails or is late, the results of the other one are used. If the reranker fails or is late, the order of
+the fusion is used.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import restrict
-from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
+from retrieval.rights.search_filters import filter_by_document
+from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
-from retrieval.search.ranking.fusion import add_searches, boost, fuse
+from retrieval.search.ranking.fusion import boost, fuse, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, put_own_language_first
@@ -69,34 +70,34 @@ logger = logging.getLogger(__name__)
 begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# Boosts of passages in a named collection, and in the collection and the document that the previous answer cites, in
-# standard deviations of the fused scores.
+# Boosts, in standard deviations of the fused scores. NAMED_COLLECTION: the question names the passage's collection.
+# SAME_COLLECTION and SAME_DOCUMENT: the previous answer cites the passage's collection or document.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost of passages with a code of the question (a part number, an error), in standard deviations.
+# Boost, in standard deviations, of a passage that contains a code from the question, such as a part number.
 NAMED_CODE = 4.0
-# Boost of passages to which a curator gave the question: more than any ranking can make up for.
+# Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """Milliseconds of each stage, in the order in which they ended."""
+    """A clock that records the milliseconds of each stage of a search, in the order in which the stages end."""
 
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
         self.milliseconds: dict[str, float] = {}
 
-    def lap(self, stage: str) -> None:
+    def record_stage(self, stage: str) -> None:
         now = time.perf_counter()
         self.milliseconds[stage] = round((now - self._last) * 1000, 3)
         self._last = now
 
-    def total(self) -> None:
+    def record_total(self) -> None:
         self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A text that is searched for a question, with its weight and the retrievers' results."""
+    """One search of a question: its text, its weight in the sum of all searches, and the retrievers' results."""
 
     query: str
     weight: float
@@ -106,10 +107,11 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question as it is searched.
+    """A question in the forms in which it is searched.
 
-    ``text`` is corrected or completed. ``joined`` adds the previous questions; it is empty if the question is searched
-    alone. ``reformulation`` is None for a search as published.
+    ``asked`` is the question as typed. ``text`` is the corrected and completed question. ``joined`` is ``text`` after
+    the previous questions of the conversation, or empty if the question is searched without them. ``reformulation`` is
+    None if the caller of `search` chose a published method.
     """
 
     asked: str
@@ -126,15 +128,15 @@ class _Question:
     def texts(self) -> list[str]:
         return [self.text, self.joined] if self.joined else [self.text]
 
-    def alone(self) -> _Question:
+    def drop_history(self) -> _Question:
         return replace(self, joined="", history=())
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The results of both retrievers.
+    """The results of both retrievers for one question.
 
-    ``lists`` are the candidates of each search, fused, best first. Passages with ``tried`` questions are among them.
+    ``lists`` has the fused candidates of each search, best first. They include the passages of ``tried``.
     """
 
     question: _Question
@@ -150,7 +152,10 @@ class _Found:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The matched terms by chunk id; the question's own terms take precedence."""
+        """The matched terms by chunk id.
+
+        If several searches matched a chunk, the terms of the first search are used.
+        """
         return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
 
 
@@ -167,24 +172,25 @@ def search(
     history: Sequence[Turn] = (),
     tried: TriedQuestions | None = None,
 ) -> SearchResult:
-    """Return the passages that answer ``question`` best, among those that pass ``filters``, with the explanation.
+    """Return the passages that answer ``question`` best, with an explanation of their order.
 
-    The profile decides whether misspellings are corrected and whether ``history``, earlier turns, oldest first, is
-    used: a language model completes the question; without a model, it is searched both alone and joined with the
-    questions before it. A named ``method`` is searched as published. ``profile`` and ``reranker`` replace the published
-    ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every passage contains the quoted phrases and none
-    of the words after a minus (see ``syntax``). ``tried`` questions count in this search as if they were stored. The
-    result is empty if no passage matches.
+    Only passages that pass ``filters`` are searched. The profile decides whether misspellings are corrected and whether
+    ``history`` (the earlier turns of the conversation, oldest first) is used. With ``history``, a language model
+    completes the question. Without a model, two searches run: one for the question alone, one for the question joined
+    with the earlier questions. A given ``method`` is searched as its authors published it, without these additions.
+    ``profile`` and ``reranker`` replace the published ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+    Every passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried`` maps
+    chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
 
-    Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number; SearchUnavailable if no
-    retriever answered.
+    Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
+    SearchUnavailable if both retrievers fail.
     """
     watch = Stopwatch()
     used = active_profile() if profile is None else profile
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
     tuned = _choose_settings(used.settings, method, reranker)
-    understood = _understand(question, filters, tuned, history, watch)
+    understood = _prepare_question(question, filters, tuned, history, watch)
     plan = apply_hybrid_switch(
         build_plan(
             tuned,
@@ -193,10 +199,10 @@ def search(
             retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
         )
     )
-    watch.lap("classify")
-    found = _retrieve(understood, filters, plan, watch, tried or {})
+    watch.record_stage("classify")
+    found = _retrieve_and_fuse(understood, filters, plan, watch, tried or {})
     candidates, rerank_trace = _rank(found, plan, watch)
-    return _explain(used.name, found, plan, candidates, rerank_trace, filters, watch)
+    return _build_result(used.name, found, plan, candidates, rerank_trace, filters, watch)
 
 
 def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, reranker: str | None) -> ProfileSettings:
@@ -204,7 +210,7 @@ def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, rera
     return tuned if reranker is None else replace(tuned, reranker=reranker)
 
 
-def _understand(
+def _prepare_question(
     asked: str, filters: SearchFilters, tuned: ProfileSettings, history: Sequence[Turn], watch: Stopwatch
 ) -> _Question:
     text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
@@ -224,21 +230,21 @@ def _understand(
                 reason = _("the code of an earlier question")
                 reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
         text = reformulation.query
-    # The vectors are computed while the words are looked up. A corrected spelling is encoded again.
+    # Vectors are computed in the background while the database looks up words. A corrected question is encoded again.
     if tuned.method is not SearchMethod.LEXICAL:
         for searched in filter(None, (parse(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
-        # Later stages read the words themselves, and report a failure.
+        # The keyword retriever looks the words up again, and reports a failure if there is one.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
         return _Question(asked, text, "", (), None, classify(text))
     if tuned.fuzzy:
         reformulation = correct_spelling(reformulation, filters)
     text = reformulation.query
-    watch.lap("reformulate")
+    watch.record_stage("reformulate")
     section = find_section(text)
     return _Question(
         asked=asked,
@@ -253,50 +259,49 @@ def _understand(
     )
 
 
-def _retrieve(
+def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Ask both retrievers for the question, alone and joined, and fuse their results.
+    """Run both retrievers for the question, alone and joined with previous questions, and fuse their results.
 
-    A follow-up on a new subject is searched alone. Raises: SearchUnavailable.
+    If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
-    watch.lap("legs")
+    watch.record_stage("legs")
     if tried:
-        # Stored questions would be found by their words, in documents that pass the filters.
-        passing = restrict(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
+        # Stored questions only help passages that pass the filters. Tried questions must do the same.
+        passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
-    watch.lap("scores")
+    watch.record_stage("scores")
     lists = _fuse_each(searches, plan, tried)
     strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
     if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
-        question, searches = question.alone(), [replace(searches[0], weight=1.0)]
+        question, searches = question.drop_history(), [replace(searches[0], weight=1.0)]
         lists = _fuse_each(searches, plan, tried)
     return _Found(question, asked, searches, lists, strengths, tried)
 
 
 def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
-    """Return all candidates, best first, with the reason why one is dropped."""
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
         ids = {chunk.chunk_id for each in found.searches for ranking in each.rankings for chunk in ranking.chunks}
-        for pk in find_numbered(sorted(ids), *question.section):
+        for pk in find_numbered_chunks(sorted(ids), *question.section):
             named_codes[pk] = named_codes.get(pk, frozenset()) | {question.section[1]}
     places: list[MetadataBoost] = []
     given: AbstractSet[int] = frozenset()
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
-        places = _place_boosts(question.named_collections, before)
-        given = find_given(question.text, {**found.known[0].given_questions, **found.tried})
+        places = _build_location_boosts(question.named_collections, before)
+        given = find_chunks_with_question(question.text, {**found.known[0].given_questions, **found.tried})
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
-    return _cut(ordered, plan, found.known, terms), rerank_trace
+    return _rank_or_drop(ordered, plan, found.known, terms), rerank_trace
 
 
-def _explain(
+def _build_result(
     profile: str,
     found: _Found,
     plan: SearchPlan,
@@ -306,11 +311,11 @@ def _explain(
     watch: Stopwatch,
 ) -> SearchResult:
     hits = _load_hits(candidates)
-    watch.lap("load")
+    watch.record_stage("load")
     retrievers = tuple(map(_merge_traces, zip(*found.asked, strict=True)))
     for retriever in retrievers:
         watch.milliseconds[retriever.retriever.value] = retriever.milliseconds
-    watch.total()
+    watch.record_total()
     question, rankings = found.question, found.searches[0].rankings
     trace = SearchTrace(
         question=question.asked,
@@ -349,7 +354,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
 
-def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
+def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
     boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
     if before is not None:
         boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
@@ -360,9 +365,9 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
 def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
-    """Return the searches that at least one retriever answered, with their weights.
+    """Return the searches that at least one retriever answered, with weights that sum to 1.
 
-    Raises: SearchUnavailable for none.
+    Raises: SearchUnavailable if no retriever answered any search.
     """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = choose_search_weights(texts[0])
@@ -383,12 +388,12 @@ def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[i
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
         return [
-            fuse(plan, each.rankings, each.known.scores, ids, _largest_share(each.known.word_shares, ids))
+            fuse(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
             for each in searches
         ]
 
 
-def _largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
+def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
     return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
 
 
@@ -409,15 +414,14 @@ def _rank_candidates(
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """Return the candidates, best first, and the trace of the reranker."""
     tuned = plan.settings
     with span("search.fusion"):
         fused = lists[0]
         if len(lists) > 1:
-            fused = add_searches(
+            fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Boosts of a setting come before the metadata are read.
+        # Only these boosts need the metadata of documents, which cost a query.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
@@ -428,14 +432,14 @@ def _rank_candidates(
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
             fused = boost(fused, boosts, metadata)
-    watch.lap("fuse")
+    watch.record_stage("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
         wordings = {parse(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
             fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)
-        watch.lap("rerank")
+        watch.record_stage("rerank")
     return fused, rerank_trace
 
 
@@ -457,10 +461,13 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
     return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
 
 
-def _cut(
+def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return the candidates: the first ``top_k`` above the threshold are ranked, the others dropped."""
+    """Return all candidates.
+
+    The first ``top_k`` above the threshold get a rank, all others the reason in ``dropped``.
+    """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

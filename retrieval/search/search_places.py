@@ -12,7 +12,7 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each takes two of the retrievers' threads, and answers need the others.
+# Each search uses two of the retrievers' 16 threads; the other threads are for answers.
 SEARCHES_AT_ONCE = 4
 # Within the time below, about this number can follow on a processor of a small machine. A request beyond it is refused
 # at once, so that the processor is free for pages.
@@ -23,8 +23,8 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 
 
 @contextmanager
-def place_to_search() -> Iterator[None]:
-    """Wait for a place to search. Raises: SearchBusy if too many wait already, or none becomes free in time."""
+def wait_for_search_slot() -> Iterator[None]:
+    """Wait for a place to search. Raises: SearchBusy if too many searches wait already, or none ends in time."""
     # Running searches need the connections of waiting ones.
     database.release_connections()
     if not _queue.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Show the table that a question means, without a computed answer."""
+"""Choose the table, rows and columns that a question is about, for display beside an answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The least total weight of a table's place among the hits and its named columns and cells.
+# A table is shown from this weight on. A table that contains the best hit weighs 2, the second 1, and so on; columns
+# and cells that the question names add to it.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -42,12 +43,9 @@ _UNNAMED = re.compile(r"column \d+")
 def show_table(
     question: str, candidates: Sequence[KnownTable], passages: Sequence[Passage], language: str = ""
 ) -> ShownTable | None:
-    """Return the table that the question is most likely about; None if no table is clearly meant.
-
-    ``passages`` are the hits, best first.
-    """
+    """Return the table that the question is most likely about; None if no table weighs LEAST_WEIGHT."""
     weighed = [
-        (_weigh_place(known, passages) + weigh_names(question, known), -place, known)
+        (_weigh_hit_rank(known, passages) + weigh_names(question, known), -place, known)
         for place, known in enumerate(candidates)
     ]
     weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
@@ -57,10 +55,10 @@ def show_table(
     if table is None:
         return None
     near_rows = _find_rows_of_hits(table, known, passages)
-    return _load_shown(choose(question, known, nearness_in(known), near_rows), known, table, language)
+    return _load_shown(choose(question, known, make_nearness(known), near_rows), known, table, language)
 
 
-def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
+def _weigh_hit_rank(known: KnownTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
@@ -75,7 +73,7 @@ def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passa
     ]
 
 
-def nearness_in(table: KnownTable) -> Nearness:
+def make_nearness(table: KnownTable) -> Nearness:
     return partial(_measure_nearness, table)
 
 
@@ -90,7 +88,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
 
 
 def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """Return the chosen part of the table; None while the document is being read again."""
+    """Return the chosen part of the table; None if the document is being read again and its rows are missing."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
@@ -100,7 +98,7 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
         column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
-    rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
+    rows = tuple(tuple(map(_shorten_cell, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
     columns = tuple(format_label(known.columns[column].name) for column in shown)
     sorted_by = format_label(known.columns[choice.order].name) if choice.order is not None else ""
@@ -119,7 +117,7 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
         matched=choice.matched,
         shown=len(rows),
         sorted_by=sorted_by,
-        url=_build_address(choice, known, table),
+        url=_build_table_url(choice, known, table),
         conditions=conditions,
         summary=summary,
     )
@@ -129,7 +127,7 @@ def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
     return condition.operator == "is" and any(make_key(cell) not in condition.values for cell in cells)
 
 
-def _shorten(cell: str) -> str:
+def _shorten_cell(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
@@ -155,7 +153,7 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
     return f"{said}."
 
 
-def _build_address(choice: TableChoice, known: KnownTable, table: Table) -> str:
+def _build_table_url(choice: TableChoice, known: KnownTable, table: Table) -> str:
     typed: dict[str, str] = {}
     for condition in choice.conditions:
         name = f"c{condition.column}"

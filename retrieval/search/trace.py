@@ -1,4 +1,4 @@
-"""The result of a search: passages, and the explanation of their order. Imports no Django."""
+"""Describe the result of a search: its passages, and the explanation of their order. Imports no Django."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hit:
 
 
 class StageStatus(StrEnum):
-    """The outcome of a retriever or reranker. Only `ok` contributed to the result."""
+    """The outcome of a retriever or reranker. Results are used only if it is `ok`."""
 
     OK = "ok"
     OFF = "off"
@@ -37,9 +37,9 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of the index that a search used.
+    """The state of the index at the time of a search.
 
-    ``versions`` are those of `CollectionStatistics`, by the collection's id as text.
+    ``versions`` maps each collection's id, as text, to `CollectionStatistics.version`.
     """
 
     versions: Mapping[str, int]
@@ -72,8 +72,9 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is empty for unnamed settings. ``named_collections`` are slugs in the question. ``joined_query`` is the
-    earlier questions and ``query``, if searched too. Errors are for engineers: see :meth:`without_errors`.
+    ``profile`` is empty for settings without a name. ``named_collections`` are the slugs of collections that the
+    question names. ``joined_query`` is the earlier questions followed by ``query``; it is empty if only ``query`` was
+    searched. Error messages are for staff: see :meth:`without_errors`.
     """
 
     question: str
@@ -98,20 +99,19 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The search text under which the best hit ranked best."""
+        """The text of the search, alone or joined with earlier questions, that ranked the best hit highest."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Stages that failed: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
+        """The stages that failed: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
         if self.rerank is not None and self.rerank.status.is_failure:
             failed.append("rerank")
         return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
     def without_errors(self) -> Self:
-        """Return the trace for users who are not staff, without the reasons of failures."""
         return replace(
             self,
             retrievers=tuple(replace(each, error="") for each in self.retrievers),

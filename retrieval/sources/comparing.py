@@ -1,6 +1,6 @@
-"""Compare the items of a source with the stored ones, and read the differences.
+"""Compare the items of a source with the stored ones, and read new and changed items.
 
-The items' rows record the work of a run, so a worker that continues a dead worker's run repeats no item.
+Each item's row records that it was done. So if a worker dies, the next one repeats no item.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_br
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.options import current_metadata, is_wanted
+from retrieval.sources.options import is_included, lock_metadata
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items; its numbers count all.
+# The log of a run names at most this many items of each kind. Its counts include all.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -51,9 +51,9 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """The counts of a run's items by outcome, earlier attempts included.
+    """Counts of a run's items by outcome, including earlier attempts of the run.
 
-    ``details`` name the first items that are new, gone, kept back, failed or left out.
+    ``details`` has the names of the first items of some outcomes, for the log of the run.
     """
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
@@ -81,31 +81,33 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Keep only the last of several runs without changes, and at most RUNS_KEPT: some sources run every minute."""
+    """Delete old runs of the source: all but RUNS_KEPT, and a run without changes if the run before had none too.
+
+    Some sources run every minute.
+    """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     news = [
         run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
     ]
-    if len(last) == 2 and not any(news) and _without_notes(last[0]) == _without_notes(last[1]):
+    if len(last) == 2 and not any(news) and _drop_notes(last[0]) == _drop_notes(last[1]):
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
 
 
-def _without_notes(run: SourceRun) -> dict[str, Any]:
+def _drop_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
-# A larger share of a source's documents is removed only with consent.
+# If more than this share of a source's documents would be deleted, an admin must consent.
 LARGEST_SHARE = 0.2
 
 
-def _is_too_much(gone: int, total: int) -> bool:
+def _needs_consent(gone: int, total: int) -> bool:
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
 def check_content(data: bytes, name: str) -> None:
-    """Raise ItemRejected for an empty file or an unknown format."""
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
@@ -117,27 +119,25 @@ def check_content(data: bytes, name: str) -> None:
         raise ItemRejected(said) from error
 
 
-def known_formats() -> str:
-    """Return a hash of the rules for rejecting files. When it changes, rejected files are read again."""
+def hash_known_formats() -> str:
+    """Return a hash of the supported formats and sizes. When it changes, rejected files are tried again."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# The sum is less than a task's time limit. Then the run is handed back, and continued later.
+# Seconds to list the items, and to read them. The sum is less than the time limit of a task. If there is not enough
+# time, the next attempt continues.
 LISTING_SECONDS = 8 * 60.0
-# More items cannot be listed and compared within that time.
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# The source is unavailable after this many unanswered items in a row.
+# After this many items in a row without an answer, the source is taken for unavailable.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
 class Comparison:
-    """An attempt at a run."""
-
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
         self._is_real = not run.is_preview
@@ -148,27 +148,27 @@ class Comparison:
         self._tally = Tally(run, self._items.values())
         takes = self._source.takes_readers
         self._readers = TakenReaders(self._source, self._tally.details) if takes else None
-        self._formats = known_formats()
+        self._formats = hash_known_formats()
         self._wanted_readers: dict[str, list[str] | str] = {}
         self._visited: set[str] = set()
         self._present: set[str] = set()
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # The number of items that are saved without a gap, counted from the first one. A failure or a removal ends it.
+        # How many items, counted from the first listed one, are all saved. A failed item or a deletion ends the count.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
     def work(self, connector: Connector) -> None:
-        """Synchronise the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
+        """Make the documents agree with the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
         try:
-            self._walk(connector, self._list(connector))
+            self._process_items(connector, self._list_items(connector))
         finally:
             self._take_notes(connector)
-        self._flush(connector)
+        self._store_progress(connector)
         if connector.lists_everything:
             self._remove_gone(connector)
-        self._finish(connector)
+        self._end_run(connector)
 
     def _take_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
@@ -181,10 +181,9 @@ class Comparison:
             self._tally.details |= told
             self._run.write(details=self._tally.details)
 
-    def _list(self, connector: Connector) -> deque[RemoteItem]:
-        """Return all items, listed before any is read: an incomplete listing removes none."""
+    def _list_items(self, connector: Connector) -> deque[RemoteItem]:
+        """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
-        # Slow requests and pages without items also count.
         with deadline.limit(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
@@ -200,46 +199,46 @@ class Comparison:
                 ) from error
         return listed
 
-    def _walk(self, connector: Connector, waiting: deque[RemoteItem]) -> None:
+    def _process_items(self, connector: Connector, waiting: deque[RemoteItem]) -> None:
         self._started = time.monotonic()
         while waiting:
             found = waiting.popleft()
-            if found.key in self._visited or not (found.is_entry or is_wanted(found.name, self._source.options)):
+            if found.key in self._visited or not (found.is_entry or is_included(found.name, self._source.options)):
                 continue
             self._visited.add(found.key)
             self._present.add(found.key)
             _check_number(len(self._visited))
-            waiting.extend(self._look_at(connector, found))
+            waiting.extend(self._process_item(connector, found))
             self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
             self._saved += self._saves_all
             if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
-                self._flush(connector)
+                self._store_progress(connector)
             self._check_time(connector)
 
     def _check_time(self, connector: Connector) -> None:
-        # Each attempt reads at least one item: it first passes the items of earlier attempts.
+        # An attempt reads at least one item before it ends, although it first passes the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
             raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
-        self._flush(connector)
+        self._store_progress(connector)
         raise TimeIsUp
 
-    def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
+    def _process_item(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # It changed since an earlier attempt, and the next run will not list it.
+            # The item changed after an earlier attempt, and the next run will not list it, so it is read again now.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._take_readers(self._readers, found, item)
-        # A deleted document is created again.
+        # If someone deleted the document, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
         if item is not None and is_same and (has_all or is_rejected):
-            self._keep(item)
+            self._keep_unchanged(item)
             return _read_links(item)
         self._has_read = True
         try:
@@ -248,9 +247,9 @@ class Comparison:
             if fetched is None:
                 if item is None:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
-                self._keep(item)
+                self._keep_unchanged(item)
                 return _read_links(item)
-            self._take(found, item, fetched)
+            self._store_fetched(found, item, fetched)
             return fetched.links
         except ItemGone as error:
             self._present.discard(found.key)
@@ -262,25 +261,25 @@ class Comparison:
             self._silent += 1
             if self._silent >= SILENT_ITEMS or error.pause is not None:
                 raise
-            self._fail(found, item, str(error))
+            self._record_failure(found, item, str(error))
         except (ItemFailed, AddressRefused) as error:
-            self._fail(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
+            self._record_failure(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
             if reason := reason_not_to_bring(self._source.collection):
                 raise SourceRefused(reason) from error
-            self._fail(found, item, str(error))
-        # An unreadable item keeps its links.
+            self._record_failure(found, item, str(error))
+        # The links of an item that cannot be read are followed as before.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
-        """Let a stored document follow the item's readers, before its content is compared."""
+        """Give a stored document the readers that the source names, even if its content is unchanged."""
         readers = self._wanted_readers[found.key] = taken.find(found, item)
         if not self._is_real:
-            taken.foresee(item, readers)
-        elif item is not None and item.name in self._documents and taken.is_news(item, readers):
+            taken.count_expected_changes(item, readers)
+        elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
             try:
                 with transaction.atomic():
-                    of_source = current_metadata(self._source)
+                    of_source = lock_metadata(self._source)
                     with lock_for_change(self._source.collection_id):
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
@@ -292,12 +291,12 @@ class Comparison:
             except DocumentRejected as error:
                 raise SourceRefused(str(error)) from error
 
-    def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
-        data = fetched.data if is_wanted(found.name, self._source.options) else None
+    def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
+        data = fetched.data if is_included(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # The item leads elsewhere now, or the patterns exclude it.
+            # The item has no content any more, for example because it redirects or a pattern excludes it.
             self._present.discard(found.key)
             return
         content_hash = _hash_content(data, found, fetched) if data is not None else ""
@@ -307,7 +306,7 @@ class Comparison:
             outcome = Outcome.UNCHANGED
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
-            item.name = item.name if had_document else self._new_name(found, fetched)
+            item.name = item.name if had_document else self._choose_name(found, fetched)
             check_content(data, item.name)
         if self._is_real:
             with transaction.atomic():
@@ -321,18 +320,22 @@ class Comparison:
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=self._combine({}, fetched.metadata) if outcome == Outcome.ADDED else None,
+                        metadata=self._combine_metadata({}, fetched.metadata) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
                     if fetched.metadata is not None and not is_new:
-                        self._describe(submission.document, url, fetched.metadata)
+                        self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
-                        readers, of_source = self._wanted_readers[found.key], current_metadata(self._source)
+                        readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # A document that is refused keeps the earlier fingerprint, so that its change is read again.
+                # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
+                # again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
-                item.content_hash, item.links = content_hash, [_as_arguments(link) for link in fetched.links]
+                item.content_hash, item.links = (
+                    content_hash,
+                    [_convert_link_to_arguments(link) for link in fetched.links],
+                )
                 self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
@@ -340,19 +343,16 @@ class Comparison:
         self._key_of_name[item.name] = found.key
         self._tally.count(outcome, found.name, fetched.reason)
 
-    def _describe(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        """Store address and metadata of a record beside the document's own."""
-        document.metadata = self._combine(document.metadata, metadata)
+    def _store_description(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
+        document.metadata = self._combine_metadata(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
-        document.share_metadata()
+        document.copy_metadata_to_members()
 
-    def _combine(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
-        """Return metadata of a document and of its record; the metadata of the source come before them."""
-        merged = {**own, **(told or {}), **current_metadata(self._source)}
+    def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
+        merged = {**own, **(told or {}), **lock_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
-    def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
-        """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
+    def _choose_name(self, found: RemoteItem, fetched: Fetched) -> str:
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -361,7 +361,9 @@ class Comparison:
             raise ItemRejected(_t("%s… has too long a name.") % found.name[:100])
         return name
 
-    def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
+    def _record_failure(
+        self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False
+    ) -> None:
         self._tally.count(Outcome.FAILED, found.name, error)
         self._has_failed |= not is_rejected
         if not self._is_real:
@@ -379,7 +381,7 @@ class Comparison:
         item.outcome, item.error, item.is_rejected = outcome, error, is_rejected
         item.save()
 
-    def _keep(self, item: SourceItem) -> None:
+    def _keep_unchanged(self, item: SourceItem) -> None:
         if item.is_rejected:
             self._tally.count(Outcome.FAILED, item.key, item.error)
         else:
@@ -388,8 +390,7 @@ class Comparison:
         if self._is_real:
             self._kept.append(item.pk)
 
-    def _flush(self, connector: Connector) -> None:
-        """Store the progress. Raises: LeaseLost."""
+    def _store_progress(self, connector: Connector) -> None:
         with transaction.atomic():
             if not self._run.write(**self._tally.numbers()):
                 raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")
@@ -397,15 +398,15 @@ class Comparison:
             kept.update(seen_by_run=self._run.pk, is_held=False)
             kept.filter(is_rejected=False).exclude(outcome=Outcome.PASSED).update(outcome=Outcome.UNCHANGED, error="")
             if self._is_real:
-                connector.settle(self._saved, is_all=False)
+                connector.store_progress(self._saved, is_all=False)
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    def _finish(self, connector: Connector) -> None:
+    def _end_run(self, connector: Connector) -> None:
         with transaction.atomic():
             self._run.lock()
             if self._is_real:
-                connector.settle(self._saved, is_all=not self._has_failed)
+                connector.store_progress(self._saved, is_all=not self._has_failed)
             self._run.write(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
@@ -431,7 +432,7 @@ class Comparison:
             gone = self._keep_missing(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
-        is_too_much = _is_too_much(len(in_question), self._total_before - len(agreed))
+        is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
         held = {item.pk for item in in_question} if is_too_much else set()
         if self._is_real:
             SourceItem.objects.filter(pk__in=held).update(is_held=True)
@@ -442,7 +443,7 @@ class Comparison:
                 self._remove(item)
 
     def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the items that have documents, also those that waited for consent; return the others."""
+        """Return the items of ``gone`` that have no documents. The others are kept, and wait for no consent."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)
@@ -460,13 +461,12 @@ class Comparison:
 
 
 def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
-    """Return a hash of the file, and of what else is stored of a record."""
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
 
 
-def _as_arguments(link: RemoteItem) -> dict[str, Any]:
-    # The readers come with each listing, and are not stored with a link.
+def _convert_link_to_arguments(link: RemoteItem) -> dict[str, Any]:
+    # Readers are listed in each run, so they are not stored with a link.
     return {name: value for name, value in asdict(link).items() if name != "readers"}
 
 

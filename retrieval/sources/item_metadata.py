@@ -1,4 +1,4 @@
-"""Combine the metadata and readers of an item, pushed or read, with those of its source."""
+"""Combine the metadata and readers of an item with the metadata of its source."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from retrieval.models.source import EVERYBODY
 def combine_metadata(
     own: Mapping[str, object], of_source: Mapping[str, object], readers: Iterable[str] | None
 ) -> dict[str, object]:
-    """Return the metadata of an item's document; no ``readers`` are all readers of the collection.
+    """Return the metadata of an item's document. If ``readers`` is None, all readers of the collection may read it.
 
-    The source's own win. Groups are those that the item's metadata, its readers and the source name alike: none of them
-    admits anyone whom another leaves out.
+    The source's metadata override the item's. A group is admitted only if item, source and ``readers`` all name it, as
+    far as they name any.
     """
     key = settings.DOCUMENT_GROUPS_KEY
-    admitted = [names_in(metadata[key]) for metadata in (own, of_source) if key in metadata]
+    admitted = [list_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
     if readers is not None:
         admitted.append(set(readers))
     combined = {**own, **of_source}
     return {**combined, key: sorted(set.intersection(*admitted))} if admitted else combined
 
 
-def combine_of_item(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the part of a document's metadata that its readers by source decide, and the source's own."""
+def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
+    """Return the source's metadata, and the groups that may read the item's document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # The metadata of the source win, as in a source that takes over no readers.
+        # Without readers from the source, the source's metadata override the item's, also for groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
 
-def names_in(value: object) -> set[str]:
+def list_names(value: object) -> set[str]:
     names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return {name for name in names if isinstance(name, str)}
 
 
 def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
-    """Combine the changed metadata of the source with those of its items again, where both have the same name.
+    """Combine the source's changed metadata with those of its items, for the names that both have.
 
-    ``before`` are the source's earlier metadata. The caller has given the new ones to all documents.
+    ``before`` are the source's metadata before the change. The caller has already copied the new ones to all documents.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))
     if settings.DOCUMENT_GROUPS_KEY in names:
         has_some |= Q(readers__isnull=False)
         for item in source.items.filter(readers__isnull=False).exclude(name=""):
-            _give(source, item.name, names, combine_of_item(item, source.metadata))
+            _write_metadata(source, item.name, names, combine_item_metadata(item, source.metadata))
     for pushed in source.pushed_items.filter(has_some).exclude(name=""):
-        _give(source, pushed.name, names, combine_pushed(pushed, source.metadata))
+        _write_metadata(source, pushed.name, names, combine_pushed(pushed, source.metadata))
 
 
 def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
@@ -62,19 +62,21 @@ def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[st
 
 
 def forget_readers(source: Source) -> None:
-    """Let the documents follow the source's own metadata again: its readers are no longer taken over."""
+    """Remove the readers taken over from the source, so that only its metadata limit its documents."""
     for item in source.items.filter(readers__isnull=False):
         item.readers = None
         if item.name:
-            _give(source, item.name, {settings.DOCUMENT_GROUPS_KEY}, combine_of_item(item, source.metadata))
+            _write_metadata(
+                source, item.name, {settings.DOCUMENT_GROUPS_KEY}, combine_item_metadata(item, source.metadata)
+            )
     source.items.filter(readers__isnull=False).update(readers=None, own_groups=None)
 
 
-def _give(source: Source, name: str, keys: set[str], combined: Mapping[str, Any]) -> None:
+def _write_metadata(source: Source, name: str, keys: set[str], combined: Mapping[str, Any]) -> None:
     for document in source.own_documents.filter(source=name):
         own = {each: value for each, value in document.metadata.items() if each not in keys}
         metadata = own | {each: value for each, value in combined.items() if each in keys}
         if metadata != document.metadata:
             document.metadata = metadata
             document.save(update_fields=["metadata", "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()

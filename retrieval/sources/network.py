@@ -1,4 +1,7 @@
-"""Requests to other machines; machines inside the site's own network need a setting."""
+"""Send HTTP requests to other machines.
+
+Addresses in the site's own network are refused unless a setting allows them.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import encoding_of_xml, find_codec
+from retrieval.text.encodings import find_codec, find_xml_encoding
 
 
 def parse_xml(data: bytes) -> etree._Element:
     """Parse XML without entities and network access. Raises: ValueError if it is not XML."""
-    encoding = encoding_of_xml(data)
+    encoding = find_xml_encoding(data)
     parser = etree.XMLParser(
         encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -51,25 +54,24 @@ def parse_xml(data: bytes) -> etree._Element:
 
 
 def find_children(element: etree._Element, name: str) -> list[etree._Element]:
-    """Return all descendants with this name, in any namespace."""
     return list(element.iterfind(f".//{{*}}{name}"))
 
 
 def read_text(element: etree._Element, name: str) -> str:
-    """Return the text of the first descendant with this name, in any namespace; empty if none."""
     return (element.findtext(f".//{{*}}{name}") or "").strip()
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# These IPv6 addresses contain an IPv4 address in their last 32 bits: compatible (RFC 4291, 2.5.5.1), mapped (2.5.5.2),
-# translated (RFC 2765), behind a translator (RFC 6052).
+# IPv6 networks whose addresses contain an IPv4 address in their last 32 bits: compatible (RFC 4291, 2.5.5.1), mapped
+# (2.5.5.2), translated (RFC 2765), behind a translator (RFC 6052).
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# The internet routes only these others (RFC 4291, 2.4); the library counts the former site-local ones as global.
+# All other public IPv6 addresses are in this network (RFC 4291, 2.4). Python also counts old site-local addresses as
+# global.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of ``host``. Connect only to them: another lookup may return another machine.
+    """Return the allowed addresses of ``host``. Connect only to them, because another lookup may differ.
 
     Raises: AddressRefused if an address is not allowed, SourceUnavailable if there is none.
     """
@@ -112,7 +114,6 @@ _EXTENDED_NAME = re.compile(r"\bfilename\*\s*=\s*\"?([\w-]{1,40})'[^']{0,40}'([^
 _NAME = re.compile(r"\bfilename\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;]+))", re.I)
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 USER_AGENT = "Ragsite"
-# This limits a request with its redirects and their bodies.
 REQUEST_SECONDS = 120.0
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = timedelta(hours=1)
@@ -121,7 +122,7 @@ _BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer. ``url`` is its address after redirects; the names of ``headers`` are in lower case."""
+    """An HTTP response. ``url`` is its address after redirects. The names of ``headers`` are in lower case."""
 
     url: str
     status: int
@@ -134,13 +135,13 @@ class Response:
 
     @property
     def charset(self) -> str:
-        """The server's label of the encoding; may be empty."""
+        """The encoding that the server declares, or empty."""
         found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
         return found[1] if found else ""
 
     @property
     def filename(self) -> str:
-        """The name in Content-Disposition (RFC 6266), without folders; may be empty."""
+        """The file name in the header Content-Disposition (RFC 6266), without folders; may be empty."""
         said = self.headers.get("content-disposition", "")
         if extended := _EXTENDED_NAME.search(said):
             name = unquote(extended[2], find_codec(extended[1]) or "utf-8", "replace")
@@ -148,13 +149,13 @@ class Response:
             found = _NAME.search(said)
             name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
             with suppress(UnicodeError):
-                # Browsers read the bytes as UTF-8; the client read them as Latin-1.
+                # The HTTP client decodes headers as Latin-1, but many servers send UTF-8, which browsers expect.
                 name = name.encode("latin-1").decode()
         return "".join(filter(str.isprintable, name.replace("\\", "/").rpartition("/")[2])).strip()
 
     @property
     def text_body(self) -> bytes:
-        """The body; text is in UTF-8 with a mark, because its encoding is only in the headers."""
+        """The body. Text is converted to UTF-8 with a byte order mark if only the headers say its encoding."""
         codec, head = find_codec(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
@@ -164,9 +165,10 @@ class Response:
 
     @property
     def validators(self) -> dict[str, str]:
-        """The header of the next conditional request.
+        """The header for the next conditional request, or {}.
 
-        The date is left out if there is an ETag: a server that compares both misses a change within the same second.
+        If there is an ETag, the date is not sent, because a server that compares both misses a change within one
+        second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):
@@ -179,7 +181,7 @@ class Response:
 
 
 class Client:
-    """An HTTP client that sends ``headers`` and the account only to ``origin``."""
+    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``."""
 
     def __init__(
         self,
@@ -220,10 +222,10 @@ class Client:
         redirects: int = MOST_REDIRECTS,
         most_bytes: int = 0,
     ) -> Response:
-        """Return the answer of any status; a redirect itself if ``redirects`` is 0.
+        """Return the response, whatever its status. With ``redirects`` 0, no redirect is followed.
 
-        ``most_bytes`` limits the answer, by default as a document. Raises: SourceUnavailable without an answer in time;
-        ItemRejected if it is too large; AddressRefused.
+        ``most_bytes`` is the size limit of the body, by default that of a document. Raises: SourceUnavailable without a
+        response in time; ItemRejected if the body is too large; AddressRefused.
         """
         with deadline.limit(self._request_seconds):
             for _hop in range(redirects + 1):
@@ -257,7 +259,7 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
-                # Each header may address another robot.
+                # Each of these headers may be for another robot, so they are kept apart.
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
@@ -272,17 +274,15 @@ class Client:
 
 
 class HttpConnector(Connector):
-    """A source read over HTTP, with one client."""
-
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
         self._address = self._read_address()
-        self._client = self._open()
+        self._client = self._open_client()
 
     def _read_address(self) -> str:
         return str(self.options["url"])
 
-    def _open(self) -> Client:
+    def _open_client(self) -> Client:
         return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
 
     def __exit__(self, *error: object) -> None:
@@ -293,7 +293,7 @@ class HttpConnector(Connector):
 
 
 def read_fetched(response: Response, name: str) -> Fetched | None:
-    """Return the item; None if unchanged. Raises the errors of :func:`check_item`."""
+    """Return the item in the response; None if the item is unchanged. Raises: as :func:`check_item`."""
     check_item(response, name)
     if response.is_unchanged:
         return None
@@ -302,7 +302,7 @@ def read_fetched(response: Response, name: str) -> Fetched | None:
 
 
 def check_item(response: Response, name: str) -> None:
-    """Raise ItemGone, ItemFailed or SourceUnavailable, unless the answer is the item or says that it is unchanged."""
+    """Raise ItemGone, ItemFailed or SourceUnavailable if the response is an error. "Not modified" is no error."""
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ItemGone(name)
     if response.status in _BUSY:
@@ -312,7 +312,7 @@ def check_item(response: Response, name: str) -> None:
 
 
 def check_listing(response: Response) -> None:
-    """Raise SourceRefused for wrong credentials and addresses, SourceUnavailable for temporary errors."""
+    """Raise SourceRefused for a wrong password or address, SourceUnavailable for a temporary error."""
     host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SourceRefused(
@@ -330,7 +330,7 @@ def check_listing(response: Response) -> None:
 
 
 def check_progress(seen: set[str], keys: Collection[str]) -> None:
-    """Add a page's keys to ``seen``. Raises: SourceRefused if none is new: the page is empty or repeated."""
+    """Add the keys of a page of results to ``seen``. Raises: SourceRefused if no key is new."""
     if seen.issuperset(keys):
         raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
     seen.update(keys)
@@ -345,7 +345,7 @@ def join_address(base: str, link: str) -> str:
 
 
 def _read_pause(response: Response) -> timedelta:
-    """Return the server's pause, from 10 seconds to LONGEST_PAUSE; a minute by default."""
+    """Return how long the server asks to wait, within 10 seconds and LONGEST_PAUSE; a minute if it does not say."""
     asked = response.headers.get("retry-after", "")
     try:
         pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()

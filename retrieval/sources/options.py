@@ -1,4 +1,4 @@
-"""Forms for the options of sources."""
+"""Form fields and forms for the options of sources."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnav
 
 
 class LinesField(forms.CharField):
-    """A field for several values, one a line."""
-
     widget = forms.Textarea(attrs={"rows": 3})
 
     def to_python(self, value: Any) -> Any:
@@ -42,7 +40,7 @@ class LinesField(forms.CharField):
 
 
 def check_server(server: str) -> None:
-    """Raise ValidationError for an address or host inside the site's network that no setting allows.
+    """Raise ValidationError for an address in the site's own network that no setting allows.
 
     An unknown host is valid, because it may exist at the first run.
     """
@@ -55,16 +53,14 @@ def check_server(server: str) -> None:
 
 
 class AddressInput(forms.URLInput):
-    """An input as wide as an address, by the admin's class."""
-
     def __init__(self) -> None:
         super().__init__(attrs={"class": "vURLField"})
 
 
 class AddressField(forms.URLField):
-    """A field for an http or https address without a password, because addresses are shown.
+    """A form field for a web address. It must not contain a password, because addresses are shown.
 
-    If ``is_asked`` is false, only readers use the address, and it may be anywhere.
+    ``is_asked`` says that the site itself sends requests there. Otherwise the address may be in any network.
     """
 
     widget = AddressInput
@@ -87,7 +83,7 @@ SECRET_HELP = _(
 
 
 class SecretField(forms.CharField):
-    """A field for a secret, stored encrypted and never shown. An empty value keeps the secret of the same server."""
+    """A form field for a secret, which is stored encrypted and never shown. If empty, the stored secret is kept."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -102,8 +98,6 @@ def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
 
 
 class Options(forms.Form):
-    """The options of every kind."""
-
     include = LinesField(
         label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one per line. Empty: all.")
     )
@@ -130,7 +124,7 @@ class Readable(forms.Form):
 
 
 def store_options(source: Source, form: type[forms.Form], options: Mapping[str, Any]) -> None:
-    """Store cleaned options on the source; an empty secret keeps the stored one, if the destination is the same."""
+    """Store cleaned options in the source. An empty secret keeps the stored one, if the server is unchanged."""
     names = {name for name, field in form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     source.options = {name: value for name, value in options.items() if name not in names}
@@ -149,8 +143,7 @@ def _read_other_secrets(source: Source) -> dict[str, str]:
         return {}
 
 
-def all_options(source: Source) -> dict[str, object]:
-    """Return the options with decrypted secrets. Raises: SourceRefused if decryption fails."""
+def read_all_options(source: Source) -> dict[str, object]:
     return {**source.options, **_decrypt_secrets(source)}
 
 
@@ -164,14 +157,14 @@ def _decrypt_secrets(source: Source) -> dict[str, str]:
     return secrets
 
 
-def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
-    """Return whether the patterns allow the item, and it is not litter; `*` also matches `/`."""
+def is_included(name: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the patterns allow the name, and it is no hidden or backup file. `*` also matches `/`."""
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
     return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# A document's own keys stay.
+# Adds the source's metadata to its documents. Keys that only a document has are kept.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
@@ -185,13 +178,14 @@ _GIVE = """
 
 
 def save_source(source: Source) -> None:
-    """Save the source, and copy changed metadata to its documents; forget readers that it takes over no longer.
+    """Save the source, and copy changed metadata to its documents.
 
-    Raises: DocumentRejected if the collection's documents may not be changed.
+    If it no longer takes over who may read, the readers of its items are removed. Raises: DocumentRejected if the
+    collection's documents may not be changed.
     """
     with transaction.atomic():
         is_new = source.pk is None
-        before = current_metadata(source)
+        before = lock_metadata(source)
         source.save()
         has_readers = not is_new and not source.takes_readers and source.items.filter(readers__isnull=False).exists()
         if is_new or (before == source.metadata and not has_readers):
@@ -204,7 +198,7 @@ def save_source(source: Source) -> None:
                 forget_readers(source)
 
 
-def current_metadata(source: Source) -> dict[str, object]:
-    """Return the stored metadata and lock the row: documents added meanwhile get the new metadata."""
+def lock_metadata(source: Source) -> dict[str, object]:
+    """Return the stored metadata, and lock the source's row, so that no run adds documents with these metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

@@ -1,4 +1,4 @@
-"""The interface of all kinds of sources, and their errors."""
+"""The interface of all kinds of sources, and their exceptions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from core.exceptions import RagsiteError
 
 
 class SourceRefused(RagsiteError):
-    """The source cannot be synchronised as configured. The message is for the admin; a retry will not help."""
+    """An error: the source cannot be read as configured, and a retry will not help. The message is for the admin."""
 
 
 class AddressRefused(SourceRefused):
-    """An address is inside the site's own network, and no setting allows it."""
+    """An address is in the site's own network, and no setting allows it."""
 
 
 class SourceUnavailable(RagsiteError):
-    """The source does not answer now. The run is tried again, after ``pause`` if given."""
+    """An error: the source does not answer now. The run is retried, after ``pause`` if it is given."""
 
     def __init__(self, message: str, pause: timedelta | None = None) -> None:
         super().__init__(message)
@@ -33,19 +33,19 @@ class SourceUnavailable(RagsiteError):
 
 
 class TimeIsUp(RagsiteError):
-    """An error: the time of this attempt is over; the next attempt does the rest."""
+    """The time of this attempt at a run is over. The next attempt continues."""
 
 
 class ItemFailed(RagsiteError):
-    """One item could not be read. The message is for the admin."""
+    """An error: one item could not be read. The message is for the admin."""
 
 
 class ItemRejected(ItemFailed):
-    """The item cannot become a document. It is read again only after a change."""
+    """The item cannot become a document. It is read again only after it has changed."""
 
 
 class ItemGone(RagsiteError):
-    """An item that was listed or linked does not exist."""
+    """An item that was listed, or to which another item links, does not exist."""
 
 
 class ItemDeleted(ItemGone):
@@ -56,8 +56,8 @@ class ItemDeleted(ItemGone):
 class ItemReaders:
     """Who may read an item in its source.
 
-    ``groups`` and ``users`` are names there; a user is best named by a mail address. ``unread`` says why the readers
-    could not be read: nothing else is known then.
+    ``groups`` and ``users`` are names in the source; a mail address is the best name of a user. If the readers could
+    not be read, ``unread`` is the reason, and all else is empty.
     """
 
     groups: tuple[str, ...] = ()
@@ -68,11 +68,12 @@ class ItemReaders:
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem:
-    """An item listed by a source.
+    """An item in the list of a source.
 
-    ``key`` never changes. ``name`` is a path, which shows the format and is matched by patterns, unless ``is_entry``.
-    The same ``fingerprint`` means the same content; an empty one is requested in each run. ``depth`` is the number of
-    links to it. ``readers`` come with each listing, also of unchanged items, if the kind can tell them.
+    ``key`` identifies the item and never changes. ``name`` is a path. It shows the format, and patterns are compared
+    with it unless ``is_entry``. If ``fingerprint`` is as before, the content is unchanged; with an empty one, the item
+    is requested in each run. ``depth`` is the number of links from the start page. ``readers`` are listed in each run,
+    if the kind can tell them.
     """
 
     key: str
@@ -89,8 +90,8 @@ class RemoteItem:
 class Fetched:
     """The content of an item.
 
-    An item without ``data`` is not a document; only its ``links`` are followed, and the run shows a ``reason``.
-    ``name`` replaces the item's name. ``metadata`` are the document's; None as a value removes a name.
+    If ``data`` is None, the item becomes no document, for a ``reason`` that the run shows, and only its ``links`` are
+    followed. ``name`` replaces the item's name. ``metadata`` are for the document; the value None removes a name.
     """
 
     data: bytes | None
@@ -103,10 +104,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a kind of source cannot be used now. With ``is_partial``, only some of its sources cannot.
+    """A reason why a kind of source cannot be used now; with ``is_partial``, why some of its sources cannot.
 
-    ``sentence`` is for a curator, ``setting`` the name of the setting that an administrator of the server changes, if
-    there is one.
+    ``sentence`` is for a curator. ``setting`` is the setting that an administrator of the server must change, or empty.
     """
 
     sentence: str
@@ -115,10 +115,10 @@ class Obstacle:
 
 
 class Connector:
-    """A kind of source, and an open connection to such a source, used in a `with` by one thread.
+    """A kind of source, and an open connection to one. Use it in a `with` statement, in one thread.
 
-    ``options`` are the values of ``form``'s fields, secrets included. ``number`` is the source's id. ``samples`` are
-    documents as a preview shows them.
+    ``options`` are the values of the fields of ``form``, with decrypted secrets. ``number`` is the source's id.
+    ``samples`` are documents for a preview.
     """
 
     name: str
@@ -126,21 +126,21 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
-    # Runs read the source. Otherwise programs send its documents.
+    # False if programs send the documents instead.
     is_read = True
-    # The kind asks a server at an address that the form takes.
+    # Whether the form has the address of a server.
     has_address = True
-    # Items that are no longer listed are gone. A feed lists only its newest entries.
+    # Whether an item that is not listed any more is deleted. False for a feed, which lists only its newest entries.
     lists_everything = True
-    # Items name their readers, if the option takes_readers is on.
+    # Whether items can name their readers, if the option takes_readers is on.
     tells_readers = False
-    # The run only reports.
+    # Whether this run only reports and changes nothing.
     is_preview = False
-    # Runs list what changed since the last one, so a change that is listed once must be read.
+    # Whether a run lists only changes since the last one, so that each listed change must be read.
     lists_changes = False
-    # The number of the run.
+    # The number of this run.
     run = 0
-    # The listing ended early for this reason, and the items before it are to be saved.
+    # The reason why the list ended early. The items before it are still saved.
     broke_off: RagsiteError | None = None
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
@@ -150,17 +150,16 @@ class Connector:
 
     @classmethod
     def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
-        """Return the form of a source with these options; ``found`` is what its last preview found."""
+        """Return the form for these options. ``found`` is what the source's last preview found."""
         return cls.form
 
     @property
     def notes(self) -> list[str]:
-        """Return lines for the log of the run."""
         return []
 
     @classmethod
     def find_obstacles(cls) -> list[Obstacle]:
-        """Return what this site must allow before the kind can be used, or used fully; empty if it can be now."""
+        """Return what prevents this site from using the kind, fully or partly; empty if nothing does."""
         if not cls.has_address or settings.SOURCE_PRIVATE_HOSTS:
             return []
         said = _t("Addresses inside your network need a setting. Ask an administrator of the server to allow them.")
@@ -177,22 +176,22 @@ class Connector:
         raise NotImplementedError
 
     def covers(self, key: str, last_run: int) -> bool:
-        """Return whether an item that was not listed is gone. ``last_run`` is the number of the run that saw it."""
+        """Return whether an item that was not listed is deleted. ``last_run`` is the last run that listed it."""
         return True
 
-    def settle(self, saved: int, *, is_all: bool) -> None:
-        """Store, in the current transaction, how far the source was read.
+    def store_progress(self, saved: int, *, is_all: bool) -> None:
+        """Store how far the source was read, in the current transaction.
 
-        The first ``saved`` listed items are saved; with ``is_all``, all are, and those that are gone were dealt with.
+        The first ``saved`` listed items are saved. With ``is_all``, all are, and deleted items were handled.
         """
 
     def address_of(self, name: str) -> str:
-        """Return the address at which readers find the file; empty if the options have none."""
+        """Return the address at which readers can open the file; empty without the option base_url."""
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        """Return the item's content; None if it has not changed since the server sent ``validators``.
+        """Return the item's content; None if it is unchanged since the response with these ``validators``.
 
         Raises: ItemFailed, ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
         """

@@ -1,7 +1,7 @@
-"""Take documents that programs send to a source of the kind Push.
+"""Store the documents that programs send to a source of the kind Push.
 
-An item's row, its document and the document's job change in one transaction. A second request for the same source waits
-for the first one's row of the source.
+The item, its document and the document's job change in one transaction. Requests for one source run one after the
+other, because each locks the source's row.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ _LONGEST_EXTENSION = 12
 
 
 class PushOutdated(RagsiteError):
-    """The site has a later state of the item. For the caller; becomes a 409."""
+    """An error: the site has a newer state of the item. The API answers 409."""
 
 
 class PushBusy(RagsiteError):
-    """The collection's documents may not be changed now. For the caller; becomes a 409."""
+    """An error: the collection's documents may not be changed now. The API answers 409."""
 
 
 class PushForbidden(RagsiteError):
-    """The account may not replace documents. For the caller; becomes a 403."""
+    """An error: the account may not replace documents. The API answers 403."""
 
 
 class SourceGone(RagsiteError):
-    """The source was deleted meanwhile. For the caller; becomes a 404."""
+    """An error: the source was deleted in the meantime. The API answers 404."""
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A document as a program sent it. What is None was left out, and stays as it is.
+    """A document that a program sent. A field that is None was not sent, and stays as it is.
 
-    ``extension`` gives the format. ``readers`` are names of groups; ``is_for_everybody`` removes earlier ones.
+    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the readers of
+    earlier requests.
     """
 
     external_id: str
@@ -73,7 +74,7 @@ class Push:
 
 
 def read_text(text: str, content_type: str) -> tuple[bytes, str]:
-    """Return the file of a text, and its extension. A page in HTML is UTF-8, whatever it declares."""
+    """Return the text as the bytes of a file, and the file's extension. HTML is UTF-8, whatever it declares."""
     data = text.encode()
     if content_type == "text/html":
         if not formats.is_html(formats.Content(data, "page.html")):
@@ -83,19 +84,18 @@ def read_text(text: str, content_type: str) -> tuple[bytes, str]:
 
 
 def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
-    """Return the bytes and the extension of a file. Raises: DocumentRejected."""
     name = upload.name or "file"
     return read_upload(upload, name), PurePosixPath(name).suffix[:_LONGEST_EXTENSION]
 
 
 def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
-    """Store the item's document, and queue it unless nothing changed; return the item with its document.
+    """Store the sent document, and queue it if it has changed. Return the item, with its document.
 
     Raises: DocumentRejected, PushOutdated, PushBusy, PushForbidden, SourceGone, DiskFull.
     """
     check_size(push.external_id, len(push.data))
     content_hash = hashlib.sha256(push.data).hexdigest()
-    with disk.guard_writes(), _lock(source) as source_metadata:
+    with disk.guard_writes(), _lock_source(source) as source_metadata:
         item = source.pushed_items.filter(external_id=push.external_id).first()
         item = item or PushedItem(source=source, external_id=push.external_id)
         _check_time(item, push.changed_at)
@@ -105,7 +105,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
         _describe(item, push, content_hash)
         has_changed = had != (item.content_hash, item.title, item.url, item.metadata, item.readers) or has_other_format
         if document is not None and not has_changed:
-            _check_may_see(document, user)
+            _check_readable(document, user)
             item.document = document
             return _record(item, Result.UNCHANGED, user, push.changed_at)
         if document is None or has_other_format:
@@ -115,7 +115,7 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
                 raise PushForbidden(
                     f"{push.external_id[:100]} is there already, and your account may not change documents."
                 )
-            # The document keeps its number when its format, and with it its name, changes.
+            # A new format changes the name, but the document keeps its id.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
         metadata = combine_pushed(item, source_metadata) if is_described else None
@@ -130,17 +130,17 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
         )
         item.document = submission.document
         if not submission.changed:
-            _redescribe(submission.document, push, metadata)
+            _update_description(submission.document, push, metadata)
         return _record(item, Result.ADDED if document is None else Result.CHANGED, user, push.changed_at)
 
 
 def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None) -> PushedItem | None:
-    """Delete the item's document; return the item, None if there was never one.
+    """Delete the item's document. Return the item; None if nothing was ever sent with this id.
 
-    A deletion with a time is kept, so that an earlier state that arrives later is refused.
-    Raises: PushOutdated, PushBusy, SourceGone.
+    If ``changed_at`` is given, the deletion is remembered, and an earlier state that arrives later is refused. Raises:
+    PushOutdated, PushBusy, SourceGone.
     """
-    with _lock(source):
+    with _lock_source(source):
         item = source.pushed_items.filter(external_id=external_id).first()
         if item is None and changed_at is None:
             return None
@@ -154,8 +154,7 @@ def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime
 
 
 @contextmanager
-def _lock(source: Source) -> Iterator[dict[str, object]]:
-    """Run a transaction that alone changes the source's documents; yield the source's metadata."""
+def _lock_source(source: Source) -> Iterator[dict[str, object]]:
     try:
         with transaction.atomic():
             rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
@@ -188,8 +187,8 @@ def _describe(item: PushedItem, push: Push, content_hash: str) -> None:
         item.readers = sorted(set(push.readers))
 
 
-def _check_may_see(document: Document, user: AnyUser) -> None:
-    # The response describes the document.
+def _check_readable(document: Document, user: AnyUser) -> None:
+    # An account that may not read the document must not get its description in the response.
     if not Document.objects.readable_by(user).filter(pk=document.pk).exists():
         raise PushForbidden("Your account may not see this document.")
 
@@ -204,7 +203,6 @@ def _record(item: PushedItem, result: str, user: AnyUser, changed_at: datetime |
 
 
 def _choose_name(source: Source, push: Push, document: Document | None) -> str:
-    """Return a name for the item's document, below the source's name, that no other item of the source has."""
     signs = (" " if unicodedata.category(sign).startswith("C") else sign for sign in push.external_id)
     name = "".join(signs).strip(" /") or "document"
     if not name.lower().endswith(push.extension.lower()):
@@ -217,9 +215,8 @@ def _choose_name(source: Source, push: Push, document: Document | None) -> str:
     return name
 
 
-def _redescribe(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
-    """Store what was sent beside content that the document has already, and read it again."""
+def _update_description(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
     document.title, document.url = push.title or document.title, push.url or document.url
     document.metadata = document.metadata if metadata is None else metadata
     requeue(document)
-    document.share_metadata()
+    document.copy_metadata_to_members()

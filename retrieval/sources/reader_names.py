@@ -1,4 +1,4 @@
-"""The table of a source that gives names of readers there their names here, and its form."""
+"""Translate the names of a source's readers to names on this site, by a table in the source's options."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# The name here of all who may read the collection.
+# On this site, the name of all who may read the collection.
 ALL = "*"
 
 
 class NamesField(LinesField):
-    """A field for lines such as `name there = name here`; the name here is a group, a mail address or ALL."""
+    """A form field for lines `name in the source = name here`. The name here is a group, a mail address or ALL."""
 
     def clean(self, value: Any) -> Any:
         lines = super().clean(value)
@@ -58,8 +58,6 @@ def _split(line: str) -> tuple[str, str]:
 
 
 class TakesReaders(forms.Form):
-    """The options of a kind that can tell who reads its items."""
-
     takes_readers = forms.BooleanField(
         label=_("Take over who may read"),
         required=False,
@@ -79,7 +77,7 @@ class TakesReaders(forms.Form):
 
 
 class NameTable:
-    """The names of readers here, by their names there. ``unmatched`` are names there that have none."""
+    """Translates names of readers in a source to names here. ``unmatched`` are names that nobody here has."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         lines: Iterable[str] = options.get("reader_names") or []
@@ -87,9 +85,9 @@ class NameTable:
         self.unmatched: set[str] = set()
 
     def translate(self, readers: ItemReaders) -> list[str] | str:
-        """Return the names under which metadata admit these readers, or EVERYBODY.
+        """Return the names of these readers for the metadata of a document, or EVERYBODY.
 
-        The names are groups, and addresses with `mail:`.
+        A name is a group, or a mail address with the prefix `mail:`.
         """
         if readers.is_everybody or any(self._here.get(group) == ALL for group in readers.groups):
             return EVERYBODY
@@ -99,12 +97,13 @@ class NameTable:
             if here is not None:
                 named.add(name_reader(here) if "@" in here else here)
             elif group.startswith(MAIL):
-                # No group admits like an address.
+                # A group with this name must not be taken for a mail address.
                 self.unmatched.add(group)
             else:
                 named.add(group)
         for user in readers.users:
-            # A line that gives a group is one for a group there: an account of its name does not stand for all of it.
+            # If the table has a group here for this name, the name is a group in the source. A user with the same name
+            # must not get the group's rights.
             here = self._here.get(user, user)
             if "@" in here:
                 named.add(name_reader(here))

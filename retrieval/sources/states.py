@@ -1,4 +1,4 @@
-"""The states of sources, for the admin and for metrics."""
+"""Find the states of sources, for the admin and for metrics."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class SourceState(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A source's state. ``active`` is the current run or preview; ``last`` the newest ended run, no preview."""
+    """A source's state. ``active`` is its current run or preview, ``last`` its newest run that has ended."""
 
     state: SourceState
     active: SourceRun | None
     last: SourceRun | None
 
 
-def standing_of(source: Source) -> Standing:
-    return standings_of([source])[source.pk]
+def find_standing(source: Source) -> Standing:
+    return find_standings([source])[source.pk]
 
 
-def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
-    """Return the state of each source by id, in three queries."""
+def find_standings(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
+    """Return the state of each source by its id. It takes three queries."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
     ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
@@ -77,7 +77,7 @@ def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None
 
 
 def explain_wait(run: SourceRun, collections: models.QuerySet[Collection]) -> str:
-    """Return a sentence that says what a waiting run waits for; sources of other collections are not named."""
+    """Return why a run waits, as a sentence. Only sources of ``collections`` are named in it."""
     if run.error:
         told = {"error": run.error, "time": _show_time(run.retry_at)}
         return _t("The last attempt failed: %(error)s The next one is at %(time)s.") % told
@@ -101,5 +101,5 @@ def _show_time(moment: datetime | None) -> str:
 
 
 def count_states() -> dict[str, int]:
-    states = [standing.state for standing in standings_of(Source.objects.all()).values()]
+    states = [standing.state for standing in find_standings(Source.objects.all()).values()]
     return {state.value: states.count(state) for state in SourceState}

@@ -1,4 +1,4 @@
-"""Request, lease and attempt runs of sources, and end or retry them. ``comparing`` does the work of a run."""
+"""Request, lease, attempt, retry and end runs of sources. `comparing` does the work of a run."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
 from retrieval.sources.comparing import Comparison
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import all_options, current_metadata
+from retrieval.sources.options import lock_metadata, read_all_options
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsUp
 
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
-# At most this many runs are active on the whole site: each takes a slot of a worker, which documents need.
+# The most runs that are active on the whole site. Each run occupies a worker, and documents need workers too.
 AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
 
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
-    """Attempt the run once and return it; None if it could not be leased.
+    """Attempt the run once, and return it; None if it could not be leased.
 
-    If ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored: FAILED if a retry cannot help,
-    else WAITING with the time of the next attempt.
+    With ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status is
+    then FAILED, or WAITING with the time of the next attempt if a retry may help.
     """
-    run = _lease_in_turn(run_id) if takes_turns else _lease(run_id)
+    run = _lease_if_slot_free(run_id) if takes_turns else _lease(run_id)
     if run is None:
         return None
     started = time.monotonic()
@@ -70,10 +70,10 @@ def _lease(run_id: int) -> SourceRun | None:
     return acquire_lease(rows, run_id, status=SourceRun.RUNNING, error="")
 
 
-def _lease_in_turn(run_id: int) -> SourceRun | None:
+def _lease_if_slot_free(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The lock stops two workers from counting before either leases.
+            # Without the lock, two workers could both count before either has leased a run.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
@@ -90,19 +90,19 @@ def _attempt(run: SourceRun) -> None:
         raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
     if reason := reason_not_to_bring(source.collection):
         raise SourceRefused(reason)
-    with kind(all_options(source), source.pk) as connector:
+    with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
         Comparison(run).work(connector)
 
 
 class RunRefused(RagsiteError):
-    """The run cannot begin now. The message is for the person who requested it."""
+    """An error: the run cannot begin now. The message is for the person who requested it."""
 
 
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """Queue a run for a worker. Raises: RunRefused if another run is active, or programs send the documents."""
+    """Queue a run for a worker. Raises: RunRefused if a run is active, or if programs send the documents."""
     if source.is_pushed:
         raise RunRefused(_t("%s is not read: programs send documents to it.") % source)
     try:
@@ -119,11 +119,8 @@ def request_run(
     return run
 
 
-def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
-    """Queue a run as :func:`request_run` does, and write an entry in the audit log.
-
-    The first run also ends a pause.
-    """
+def request_logged_run(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
+    """Queue a run, and write an entry in the audit log. A source that never ran is resumed if it is paused."""
     with transaction.atomic():
         if source.is_paused and not is_preview and not source.runs.filter(is_preview=False).exists():
             source.is_paused = False
@@ -136,8 +133,8 @@ def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = Fals
     return run
 
 
-def request_due() -> int:
-    """Request a run of every due source; return the number of runs."""
+def request_due_runs() -> int:
+    """Request a run for each source whose time has come. Return the number of runs."""
     now = timezone.now()
     due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)
     requested = 0
@@ -146,13 +143,12 @@ def request_due() -> int:
             request_run(source)
             requested += 1
         except RunRefused:
-            # Another process requested a run first.
             continue
     return requested
 
 
 def pause(source: Source) -> None:
-    """Stop the current run, and begin no other until resumed. Changes already made stay."""
+    """Stop the active run, and begin no other until the source is resumed. Changes already made stay."""
     with transaction.atomic():
         source.is_paused = True
         source.save(update_fields=["is_paused"])
@@ -166,20 +162,20 @@ def resume(source: Source) -> None:
 
 
 def stop(source: Source) -> None:
-    """End the active run; its worker then notices the lost lease."""
     active = source.runs.filter(status__in=SourceRun.ACTIVE)
     active.update(status=SourceRun.Status.STOPPED, lease=None, retry_at=None, finished_at=timezone.now())
 
 
 def delete(source: Source, *, with_documents: bool) -> int:
-    """Delete the source, and its documents if ``with_documents``; return the number of deleted documents.
+    """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
 
-    Other documents stay like uploads. Raises: DocumentRejected if the collection's documents may not be changed.
+    Without ``with_documents``, its documents become like uploads. Raises: DocumentRejected if the collection's
+    documents may not be changed.
     """
     removed = 0
     with transaction.atomic():
-        # Runs and pushes lock the source before its collection.
-        current_metadata(source)
+        # Runs and pushes lock the source before its collection, so the same order is used here.
+        lock_metadata(source)
         stop(source)
         if with_documents:
             with lock_for_change(source.collection_id):
@@ -191,11 +187,11 @@ def delete(source: Source, *, with_documents: bool) -> int:
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:
-    """Attempt the run in this process until it ends or an attempt fails; return the run."""
+    """Attempt the run in this process until it ends or an attempt fails. Return the run."""
     while True:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run that was handed back for lack of time continues; a failed run waits for its next attempt.
+        # A run whose time was over continues at once. After an error, it waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

@@ -1,4 +1,4 @@
-"""Take over who may read the items of a source, and count what that opens and closes to whom."""
+"""Take over from a source who may read its items, and count for whom documents are opened and closed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from django.utils.translation import ngettext
 from retrieval.models import Document, Source, SourceItem
 from retrieval.models.narrowing import MAIL
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import combine_of_item, names_in
+from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# A run's log names at most this many groups and accounts for each direction, and unknown names.
+# How many names the log of a run lists: readers for whom documents were opened, as many for whom they were closed, and
+# unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
-# The names of all readers of the collection, and of those that are not named.
 ALL, OTHERS = "*", "…"
 
 
-def _read_admitted(metadata: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the names that the metadata admit; None if they admit all readers of the collection."""
+def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | None:
+    """Return the names that may read by these metadata; None if all readers of the collection may."""
     key = settings.DOCUMENT_GROUPS_KEY
-    return frozenset(names_in(metadata[key])) if key in metadata else None
+    return frozenset(list_names(metadata[key])) if key in metadata else None
 
 
 class TakenReaders:
-    """The readers of a source's items as a run finds them.
+    """The readers of a source's items that a run finds.
 
-    ``details`` are those of the run; they begin with the counts of its earlier attempts.
+    ``details`` are the run's; their counts include earlier attempts.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -53,9 +53,9 @@ class TakenReaders:
         self._unread: Counter[str] = Counter()
 
     def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
-        """Return the names that admit the item's readers, or EVERYBODY.
+        """Return the names of the item's readers on this site, or EVERYBODY.
 
-        What could not be read is what was known; nobody for a new item.
+        If they could not be read, the readers stored before are returned, and none for a new item.
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
@@ -67,24 +67,24 @@ class TakenReaders:
             self._names.update(names)
         return names
 
-    def is_news(self, item: SourceItem, readers: list[str] | str) -> bool:
-        """Return whether the item's document must change; nothing is locked."""
+    def changes_readers(self, item: SourceItem, readers: list[str] | str) -> bool:
+        """Return whether the readers would change the item's document. Nothing is stored."""
         metadata = self._known.get(item.name, {})
         before = item.readers, item.own_groups
-        self._take(item, metadata, self._source.metadata, readers)
+        self._set_readers(item, metadata, self._source.metadata, readers)
         is_same = before == (item.readers, item.own_groups)
-        after = _read_admitted(combine_of_item(item, self._source.metadata))
+        after = _read_admitted_names(combine_item_metadata(item, self._source.metadata))
         item.readers, item.own_groups = before
-        return not is_same or after != _read_admitted(metadata)
+        return not is_same or after != _read_admitted_names(metadata)
 
     def change(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
-        """Store the readers of the item, and let its document follow. The caller has locked the source."""
-        before = _read_admitted(document.metadata)
-        self._take(item, document.metadata, of_source, readers)
-        self._follow(item, document, of_source)
-        self._count(before, _read_admitted(document.metadata))
+        """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
+        before = _read_admitted_names(document.metadata)
+        self._set_readers(item, document.metadata, of_source, readers)
+        self._update_document(item, document, of_source)
+        self._count(before, _read_admitted_names(document.metadata))
 
     def begin(
         self,
@@ -94,20 +94,20 @@ class TakenReaders:
         readers: list[str] | str,
         of_record: Mapping[str, object] | None,
     ) -> None:
-        """Store the readers of an item whose document is new, or was described by a record. The source is locked."""
+        """Store the readers of an item whose document is new, or has new metadata. The source must be locked."""
         key = settings.DOCUMENT_GROUPS_KEY
         is_new = item.name not in self._known
-        before = frozenset[str]() if is_new else _read_admitted(self._known[item.name])
+        before = frozenset[str]() if is_new else _read_admitted_names(self._known[item.name])
         if is_new:
             item.own_groups = None
         if of_record is not None and key in of_record:
             item.own_groups = of_record[key]
         item.readers = readers
-        self._follow(item, document, of_source)
-        self._count(before, _read_admitted(document.metadata))
+        self._update_document(item, document, of_source)
+        self._count(before, _read_admitted_names(document.metadata))
 
-    def foresee(self, item: SourceItem | None, readers: list[str] | str) -> None:
-        """Count what a run would open and close; nothing is stored."""
+    def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
+        """Count for whom a run would open and close the document. Nothing is stored."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
         shadow = SourceItem(readers=None if item is None else item.readers)
@@ -115,11 +115,11 @@ class TakenReaders:
         if is_new:
             shadow.readers = readers
         else:
-            self._take(shadow, metadata, self._source.metadata, readers)
-        after = _read_admitted(combine_of_item(shadow, self._source.metadata))
-        self._count(frozenset() if is_new else _read_admitted(metadata), after)
+            self._set_readers(shadow, metadata, self._source.metadata, readers)
+        after = _read_admitted_names(combine_item_metadata(shadow, self._source.metadata))
+        self._count(frozenset() if is_new else _read_admitted_names(metadata), after)
 
-    def _take(
+    def _set_readers(
         self,
         item: SourceItem,
         metadata: Mapping[str, object],
@@ -127,14 +127,14 @@ class TakenReaders:
         readers: list[str] | str,
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
-        if _read_admitted(metadata) != _read_admitted(combine_of_item(item, of_source)):
-            # Somebody else limited the document, or opened it: a curator, or the record itself.
+        if _read_admitted_names(metadata) != _read_admitted_names(combine_item_metadata(item, of_source)):
+            # A curator or the record has changed who may read the document since the last run.
             item.own_groups = metadata.get(key)
         item.readers = readers
 
-    def _follow(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
+    def _update_document(self, item: SourceItem, document: Document, of_source: Mapping[str, object]) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
-        combined = combine_of_item(item, of_source)
+        combined = combine_item_metadata(item, of_source)
         metadata = {name: value for name, value in document.metadata.items() if name != key}
         if key in combined:
             metadata[key] = combined[key]
@@ -142,7 +142,7 @@ class TakenReaders:
         if metadata != document.metadata:
             document.metadata = metadata
             document.save(update_fields=["metadata", "updated_at"])
-            document.share_metadata()
+            document.copy_metadata_to_members()
 
     def _count(self, before: frozenset[str] | None, after: frozenset[str] | None) -> None:
         if before == after:
@@ -161,9 +161,9 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the log of the run: readers that could not be read, and names that admit nobody.
+        """Return lines for the run's log on readers that could not be read, and on unknown names.
 
-        Nothing opened or closed to those names, so they are no longer counted.
+        Nothing was opened or closed for unknown names, so they are removed from the counts.
         """
         notes = []
         for reason, number in self._unread.most_common(5):

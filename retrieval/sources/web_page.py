@@ -1,4 +1,4 @@
-"""Fetch one web page by an address that a person gave."""
+"""Fetch one web page whose address a person entered."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from django.utils.translation import gettext as _t
 from retrieval.documents.submission import Submission, describe_document, submit_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
-from retrieval.sources.kinds.website import name_and_type, name_of, normalise
+from retrieval.sources.kinds.website import derive_name, derive_name_and_type, normalise
 from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 
-# A person waits for the page.
 PAGE_SECONDS = 30.0
 _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
 _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
-def address_in(text: str) -> str:
-    """Return ``text`` if it is exactly one web address; else empty."""
+def find_only_address(text: str) -> str:
+    """Return ``text`` if it is one web address and nothing else; otherwise ""."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
     return address if is_alone else ""
@@ -41,17 +40,17 @@ def submit_page(
     known: QuerySet[Document] | None = None,
     **options: Any,
 ) -> Submission:
-    """Fetch the page at ``address`` and submit it as an uploaded file, with its address as its URL.
+    """Fetch the page at ``address``, and submit it like an uploaded file.
 
-    Its name is its host and path. Its robots.txt is ignored: a person wants this page. ``options`` and ``known`` are as
-    in ``submit_upload``. Raises: DocumentRejected.
+    Its name is host and path, its URL the address. robots.txt is ignored, because a person wants this page. ``options``
+    and ``known`` are as in ``submit_upload``. Raises: DocumentRejected.
     """
-    # The connection is not needed while the page is fetched.
+    # The page may take long, and the database connection is not needed for it.
     if not connection.in_atomic_block:
         connection.close()
     response = _fetch(address)
     url = normalise(response.url)
-    name, media_type = name_and_type(f"{urlsplit(url).netloc}/{name_of(url)}", response)
+    name, media_type = derive_name_and_type(f"{urlsplit(url).netloc}/{derive_name(url)}", response)
     source = source or name
     if len(source) > 1000 or len(url) > 1000:
         raise DocumentRejected(_t("%s… is too long an address: save the page and upload the file.") % url[:100])
@@ -65,7 +64,6 @@ def submit_page(
 
 
 def _fetch(address: str) -> Response:
-    """Fetch the page. Raises: DocumentRejected, with a sentence for each error."""
     try:
         address = AddressField().clean(address)
         with Client(address, request_seconds=PAGE_SECONDS) as client:

@@ -1,4 +1,4 @@
-"""Compute answers from all rows of tables, and show the relevant rows."""
+"""Answer questions from all rows of a table: compute a value, or select the matching rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 def answer_from_tables(
     question: str,
     candidates: Sequence[KnownTable],
-    nearness_in: Callable[[KnownTable], Nearness],
+    make_nearness: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
-    """Return a computed value, or else the matching rows; None if the question is not clearly about a table.
+    """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
 
-    The first of ``candidates`` that answers counts. Questions are read in English and Dutch; the result is in
-    ``language``.
+    The first of ``candidates`` with a computed value is used. Only English and Dutch questions are understood.
+    Conditions in the result are in ``language``.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -44,14 +44,14 @@ def answer_from_tables(
         computed = compute(reading, table) if reading is not None else None
         if reading is None or computed is None:
             if shown is None:
-                reading = read_loosely(question, table, nearness_in(table))
+                reading = read_loosely(question, table, make_nearness(table))
                 has_part = bool(reading.conditions) or reading.order is not None
                 if has_part and is_understood(question, table, reading):
                     shown = _show_rows(reading, table, language)
             continue
         if shown is not None and computed.operation is Operation.ROWS:
             continue
-        result = _show(reading, computed, table, language)
+        result = _build_result(reading, computed, table, language)
         if result is not None and result.is_computed:
             return result
         shown = shown or result
@@ -59,13 +59,13 @@ def answer_from_tables(
 
 
 def find_matching_rows(
-    question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
+    question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question names; None if it selects no part of the rows."""
+    """Return the rows of the passage's table that the question selects; None if these are none or over half."""
     table = load_table_of(passage, question)
     if table is None:
         return None
-    reading = read_loosely(question, table, nearness_in(table))
+    reading = read_loosely(question, table, make_nearness(table))
     rows = _show_rows(reading, table, language)
     is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
     return rows if is_choice else None
@@ -74,15 +74,15 @@ def find_matching_rows(
 def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
     reading = replace(reading, operation=Operation.ROWS)
     computed = compute(reading, table)
-    return _show(reading, computed, table, language) if computed is not None else None
+    return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Below these limits, matching rows show all columns.
+# Matching rows show all columns if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
-def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """Return the result with the offsets of its cells; None while the document is read again."""
+def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
+    """Return the computed result with the offsets of its cells; None if the table was deleted in the meantime."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
@@ -140,7 +140,7 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
     spoken = [
         condition.column
         for condition in reading.conditions
-        if condition.operator == "is" and not condition.is_negated and known.tells_apart(condition.column)
+        if condition.operator == "is" and not condition.is_negated and known.has_unique_cells(condition.column)
     ]
     if computed.operation is Operation.LOOK_UP and spoken:
         subject = spoken[0]
@@ -149,9 +149,9 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
 
 
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
-    """Return the condition in words, such as "category = pump".
+    """Return the condition as text, such as "category = pump".
 
-    ``is_part`` writes "contains", if the words are only part of a matching cell.
+    ``is_part`` writes "contains" instead of "=", for words that are only a part of a matching cell.
     """
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])

@@ -1,4 +1,4 @@
-"""Choose the rows, their order, and the columns of a table to show for a question. PURE."""
+"""Choose the rows and columns of a table to show for a question, and the order of the rows. PURE."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
 from retrieval.tables.linking import Kind, link
 from retrieval.tables.matching_rows import read_rows
-from retrieval.tables.names import YEAR, singular, tokenize
+from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of at most WHOLE_ROWS rows is shown whole; at most MOST_FITTING fitting rows are all shown.
+# A table of at most WHOLE_ROWS rows is shown whole. Up to MOST_FITTING rows that meet the question's conditions are all
+# shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
-# If at most this many rows fit, their neighbours are shown, too.
 _FEW = 3
 _MOST_SCORED = 1_000
 
@@ -34,8 +34,8 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 class TableChoice:
     """The part of a table to show for a question.
 
-    ``rows`` begin with the ``matched`` rows, sorted by the column ``order`` (None is another order), highest first
-    unless ``is_least``.
+    The first ``matched`` of ``rows`` meet the ``conditions``. They are sorted by the column ``order``, highest first,
+    or lowest first if ``is_least``. If ``order`` is None, they are sorted by relevance or position.
     """
 
     columns: tuple[int, ...]
@@ -47,20 +47,20 @@ class TableChoice:
 
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
-    """Return the part of the table to show; ``near_rows`` are ordinals of rows from a search, best first."""
+    """Return the part of the table to show. ``near_rows`` are ordinals of rows that a search found, best first."""
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
     matching = rows
     conditions: list[Condition] = []
     for condition in reading.conditions:
-        fitting = [row for row in matching if condition.holds(row.values[condition.column])]
+        fitting = [row for row in matching if condition.is_met_by(row.values[condition.column])]
         if fitting:
             matching, conditions = fitting, [*conditions, condition]
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        reading = replace(reading, order=None)  # A cell that cannot be compared may be the highest.
+        reading = replace(reading, order=None)  # the cell without a number may be the highest
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
@@ -86,7 +86,10 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
 
 
 def weigh_names(question: str, table: KnownTable) -> float:
-    """Return how likely the question is about the table: 1 for each named cell or column, .5 for caption words."""
+    """Return a weight for how likely the question is about the table.
+
+    Each cell or column that the question names adds 1, and each word of the table's caption .5.
+    """
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link(question, table, partly=True) or []:
@@ -95,9 +98,9 @@ def weigh_names(question: str, table: KnownTable) -> float:
 
 
 def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
-    """Return the certain reading of the question, or else a reading of the columns and cells that it names.
+    """Return the certain interpretation of the question, or else one from the columns and cells that it names.
 
-    An extreme without a column ranks by the column nearest in meaning.
+    For "the highest" without a column, the table is sorted by the column whose name is nearest in meaning.
     """
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
@@ -106,7 +109,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.words_of_column(column)  # The year "2000" also picks the column incidents_00_14.
+            words = table.list_column_words(column)  # "2000" also picks the column incidents_00_14
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)
@@ -156,10 +159,10 @@ def _measure(value: CellValue) -> float | None:
 
 
 def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
-    """Return each row's sum of the weights of the question's words, by ordinal, plus 1 / its rank in the search."""
+    """Return each row's score by ordinal: the idf weights of the question's words, plus 1 / its rank in the search."""
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
-        for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
+        for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
             found = table.rows_of_words.get(word, ())
             for ordinal in found:
                 scores[ordinal] += log(1 + len(table.named_rows) / len(found))

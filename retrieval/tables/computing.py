@@ -1,4 +1,4 @@
-"""Compute a reading over all rows of its table. PURE."""
+"""Compute the answer to an interpreted question from all rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrieval.tables.grammar import Condition, TableReading
-from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, keys_of_cell
+from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, make_cell_keys
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
@@ -17,8 +17,8 @@ MOST_ROWS_SHOWN = 50
 class Computed:
     """The result of a computation.
 
-    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. ``answer`` is the
-    column that answers, if any.
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
+    column with the answer, or None.
     """
 
     operation: Operation
@@ -29,7 +29,10 @@ class Computed:
 
 
 def compute(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Return the result; None if a relevant cell is unclear, or no row fits (except for a count)."""
+    """Return the result; None if it depends on a cell that cannot be compared, or if no row matches.
+
+    A count needs no matching row.
+    """
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _find_matching(reading, reading.conditions, table)
@@ -41,7 +44,7 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
         case Operation.SUM | Operation.MEAN:
             return _aggregate(reading, rows)
         case Operation.MOST | Operation.LEAST:
-            return _rank(reading, rows)
+            return _find_extreme_row(reading, rows)
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
     if reading.order is not None:
@@ -49,17 +52,20 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
         if numbers is None:
             return None
         rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
-    return _show(rows)
+    return _build_rows_result(rows)
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; None if that is uncertain, unless only rows are shown."""
+    """Return the rows that meet the conditions; None if a cell cannot be compared.
+
+    If the interpretation only shows rows, a row with such a cell is left out instead.
+    """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
         if not row.is_of_data:
             continue
-        held = [condition.holds(row.values[condition.column]) for condition in conditions]
+        held = [condition.is_met_by(row.values[condition.column]) for condition in conditions]
         if False in held:
             continue
         if None in held:
@@ -70,26 +76,29 @@ def _find_matching(reading: TableReading, conditions: Sequence[Condition], table
     return matching
 
 
-def _show(rows: Sequence[KnownRow]) -> Computed | None:
+def _build_rows_result(rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """Return the count, or the rows if cells of the counted column repeat or may be lists; None without rows."""
+    """Return the count of rows, or of different cells in the asked column; None without rows.
+
+    The rows are returned instead of a count if cells repeat or may contain lists.
+    """
     if not rows:
         return None
     count = len(rows)
     if reading.answer is not None:
         cells = [row.values[reading.answer] for row in rows]
         if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
-            return _show(rows)
+            return _build_rows_result(rows)
         if reading.answer != table.subject and any(
-            isinstance(cell, str) and len(keys_of_cell(cell)) > 2 for cell in cells
+            isinstance(cell, str) and len(make_cell_keys(cell)) > 2 for cell in cells
         ):
-            return _show(rows)  # These cells may be lists.
+            return _build_rows_result(rows)  # the cells may contain lists
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
-            return _show(rows)
+            return _build_rows_result(rows)
         count = different
     return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
 
@@ -116,13 +125,12 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
     return Computed(reading.operation, format_number(value), shown, len(numbers))
 
 
-def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """Return the row with the most or the least; None on a tie."""
+def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
-        return None  # An empty number may be zero.
+        return None  # an empty cell may mean zero
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
@@ -142,7 +150,7 @@ def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
     if numbers is None or len(numbers) != 2 or both[0] == both[1]:
         return None
     if numbers[0][0] == numbers[1][0]:
-        return _show(both)
+        return _build_rows_result(both)
     numbers.sort(key=lambda pair: pair[0], reverse=not reading.is_least)
     return Computed(Operation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
 
@@ -150,14 +158,14 @@ def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
 def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     answer = reading.answer
     if answer is None or any(is_empty(row.values[column]) for row in rows for column in (answer, *reading.shown)):
-        return _show(rows)
+        return _build_rows_result(rows)
     if reading.shown and len(rows) > 1:
-        return _show(rows)
+        return _build_rows_result(rows)
     different = len({row.values[answer] for row in rows})
     if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):
-        return _show(rows)
+        return _build_rows_result(rows)
     if different > MOST_ROWS_SHOWN:
-        return _show(rows)
+        return _build_rows_result(rows)
     return Computed(
         reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer
     )

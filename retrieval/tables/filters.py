@@ -1,4 +1,4 @@
-"""Parse filters of a table's columns as readers type them: ``pump``, ``!=pump``, ``>=5 <9``, ``yes``. PURE."""
+"""Parse and write filters of a table's columns as users type them: ``pump``, ``!=pump``, ``>=5 <9``, ``yes``. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions of a typed filter for column ``at``; none if empty. Raises: ValueError."""
+    """Return the conditions of the filter ``typed`` for column ``at``; none if it is empty. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -34,7 +34,6 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
 
 
 def write_filter(condition: Condition, column: Column) -> str:
-    """Return the filter in words, as the debug panel and a model's tool show it."""
     if condition.operator == "contains":
         return condition.shown
     if condition.operator == "is":
@@ -51,7 +50,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted: numbers before words if ascending, empty cells always last."""
+    """Return the rows sorted by column ``at``. Numbers are lower than words. Empty cells are always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),
@@ -64,7 +63,7 @@ def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int |
     return [
         row
         for row in table.read_rows(columns)
-        if all(condition.holds(row.values[condition.column]) for condition in conditions)
+        if all(condition.is_met_by(row.values[condition.column]) for condition in conditions)
     ]
 
 

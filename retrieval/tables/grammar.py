@@ -1,6 +1,6 @@
-"""Read a question's spans as one operation, one answer and conditions. PURE.
+"""Interpret the spans of a question as one operation on a table, with conditions and an answer column. PURE.
 
-If a span has no meaning, or could have two, there is no reading.
+A question is not interpreted if a span has no meaning, or two.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
+from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import fold, singular, tokenize
+from retrieval.tables.names import fold, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 from retrieval.text.word_lists import read_words
 
-# Shorter tables answer look-ups, but no counts or ranks.
+# Tables with fewer rows answer look-ups and comparisons, but no counts or rankings.
 FEWEST_ROWS = 5
 COMPARATORS = {
     Word.ABOVE: ">",
@@ -42,8 +42,9 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 class Condition:
     """A condition on the cells of one column.
 
-    ``operator`` is one of = < <= > >= between, which compare numbers (or years, with the prefix ``year``), ``is``,
-    which compares names, or ``contains``. ``values`` are alternatives or bounds. ``shown`` is from the question.
+    The ``operator`` is one of = < <= > >= between, for numbers; the same with the prefix ``year``, for years; ``is``,
+    for names; or ``contains``. ``values`` are the bounds, or alternatives of which one must match. ``shown`` is the
+    text in the question.
     """
 
     column: int
@@ -52,17 +53,17 @@ class Condition:
     shown: str = ""
     is_negated: bool = False
 
-    def holds(self, value: CellValue) -> bool | None:
-        """Return whether the value meets the condition; None if unclear."""
-        found = self._holds(value)
+    def is_met_by(self, value: CellValue) -> bool | None:
+        """Return whether the value meets the condition; None if the value cannot be compared."""
+        found = self._compare_value(value)
         return found if found is None or not self.is_negated else not found
 
-    def _holds(self, value: CellValue) -> bool | None:
+    def _compare_value(self, value: CellValue) -> bool | None:
         if is_empty(value):
             is_low = self.operator in ("<", "<=") or (self.operator == "=" and 0.0 in self.values)
             return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
-            years = years_of(value)
+            years = find_years(value)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
         if self.operator not in ("is", "contains"):
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
@@ -70,7 +71,7 @@ class Condition:
             return None
         if self.operator == "contains":
             return any(str(words) in fold(value) for words in self.values)
-        return value in self.values or not keys_of_cell(value).isdisjoint(map(str, self.values))
+        return value in self.values or not make_cell_keys(value).isdisjoint(map(str, self.values))
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
@@ -91,10 +92,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """A question's meaning in a table.
+    """The interpretation of a question about a table.
 
-    The cells of ``answer`` answer; ``order`` is ranked or computed. ``is_distinct`` counts different cells;
-    ``is_least`` asks for the lesser of two rows, or the lowest.
+    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged.
+    ``is_distinct`` counts different cells. ``is_least`` asks for the lowest, or the lower of two. ``shown`` are further
+    columns to show.
     """
 
     operation: Operation
@@ -106,7 +108,7 @@ class TableReading:
     shown: tuple[int, ...] = ()
 
 
-def numbers_of(span: QuestionSpan) -> tuple[float, ...]:
+def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
@@ -193,7 +195,7 @@ class _Reader:
         return self.question[self.spans[at].start : self.spans[at].end]
 
     def _read_value(self, at: int) -> bool:
-        """Read a value, with a column named next to it, and return whether it is clear."""
+        """Add a condition for the value at this span and its column; return False if several columns are possible."""
         span = self.spans[at]
         columns = span.columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
@@ -213,7 +215,7 @@ class _Reader:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
-        """Read a number, as in "more than 5 kg", and return whether it is clear."""
+        """Add a condition for the number at this span, as in "more than 5 kg"; False if its column is unclear."""
         sign, first, last = "=", at, at
         if self.spans[at].word is Word.BETWEEN:
             sign = "between"
@@ -232,17 +234,16 @@ class _Reader:
         if self.table.columns[column].kind != "number" or span.unit not in ("", unit):
             return False
         self.used.update([*range(first, last + 1), place])
-        self.conditions.append(Condition(column, sign, numbers_of(span), self._text(at)))
+        self.conditions.append(Condition(column, sign, get_bounds(span), self._text(at)))
         return True
 
     def _read_year(self, at: int) -> bool:
-        """Read a year, and return whether it is clear."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
         elif not beside:
-            columns = frozenset(at for at in columns if set(self.table.words_of_column(at)) <= WHEN_COLUMNS)
+            columns = frozenset(at for at in columns if set(self.table.list_column_words(at)) <= WHEN_COLUMNS)
         if len(columns) != 1:
             return False
         (column,) = columns
@@ -254,11 +255,11 @@ class _Reader:
         if word in COMPARATORS:
             self.used.add(at - 1)
             sign = COMPARATORS[word]
-        self.conditions.append(Condition(column, f"year{sign}", numbers_of(self.spans[at]), self._text(at)))
+        self.conditions.append(Condition(column, f"year{sign}", get_bounds(self.spans[at]), self._text(at)))
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Read "with nougat", "without nougat" or "no alcohol"."""
+        """Add a condition for a column named at this span, as in "with nougat", "without nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
@@ -283,7 +284,7 @@ class _Reader:
             return self._only(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
         for called in next((wanted[word] for word in asks if word in wanted), ()):
-            names = [self.table.words_of_column(at)[-1:] for at in range(len(self.table.columns))]
+            names = [self.table.list_column_words(at)[-1:] for at in range(len(self.table.columns))]
             found = [at for at, last in enumerate(names) if not called.isdisjoint(last)]
             if found:
                 return found[0] if len(found) == 1 else None
@@ -315,7 +316,7 @@ class _Reader:
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
-        return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
+        return make_singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
 
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
@@ -374,7 +375,7 @@ class _Reader:
         if len(ranking) == 1:
             order = self._only(ranking[0])
         elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]  # No other column can be ranked.
+            order = self.table.measures[0]
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):
@@ -393,7 +394,7 @@ class _Reader:
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """Read "who has more gold, Spain or Italy"."""
+        """Return the interpretation of a comparison such as "who has more gold, Spain or Italy", or None."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]

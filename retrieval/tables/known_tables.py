@@ -1,4 +1,4 @@
-"""The rows of a table, and the names of its cells and columns in questions. PURE."""
+"""Describe a table for questions: its rows, and the words that name its cells and columns. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, make_key, singular, split_name, squeeze, tokenize
+from retrieval.tables.names import YEAR, make_key, make_singular, split_name, squeeze, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 from retrieval.text.word_lists import read_words
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# A season such as 2004–05 does not match.
+# A year, but not a season such as 2004–05.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# Words that only describe a column, at the beginning or end of its name: beer_servings.
+# Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
 _LONGEST_SUMMARY = 30
-_MEASURES = frozenset(map(singular, read_words("tables", "measures")))
+_MEASURES = frozenset(map(make_singular, read_words("tables", "measures")))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """A row's values, one a column; None is an empty cell, or one that was not read."""
+    """A row with one value for each column. None is an empty cell, or a cell that was not loaded."""
 
     ordinal: int
     values: tuple[CellValue, ...]
@@ -50,8 +50,11 @@ def is_empty(value: CellValue) -> bool:
 
 
 @functools.lru_cache(maxsize=20_000)
-def keys_of_cell(text: str) -> frozenset[str]:
-    """Return the keys of a cell: its text, the text without notes in brackets, and listed items."""
+def make_cell_keys(text: str) -> frozenset[str]:
+    """Return keys of the names by which a question may refer to the cell.
+
+    The names are the cell's text, the text without notes in brackets, and the items if the text is a list.
+    """
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
@@ -63,7 +66,7 @@ def _format_plain(value: CellValue) -> str:
     return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
 
 
-def years_of(value: CellValue) -> frozenset[int]:
+def find_years(value: CellValue) -> frozenset[int]:
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
     if not isinstance(value, str):
@@ -75,8 +78,8 @@ def years_of(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least these columns. ``named_rows`` are only some rows if
-    ``is_long``.
+    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows, or
+    some of them if ``is_long``.
     """
 
     pk: int
@@ -95,7 +98,7 @@ class KnownTable:
 
     @cached_property
     def caption_words(self) -> frozenset[str]:
-        return frozenset(singular(token.norm) for token in tokenize(self.caption))
+        return frozenset(make_singular(token.norm) for token in tokenize(self.caption))
 
     @cached_property
     def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
@@ -103,22 +106,22 @@ class KnownTable:
         for row in self.named_rows:
             for at, value in enumerate(row.values):
                 if self.columns[at].kind == "text" and isinstance(value, str) and not is_empty(value):
-                    for key in keys_of_cell(value):
+                    for key in make_cell_keys(value):
                         found.setdefault(key, set()).add(at)
         return {key: frozenset(columns) for key, columns in found.items()}
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by sorted words that name them."""
+        """The columns by the words of a name for them. The words of a key are sorted."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
-            if not self.words_of_column(at):
+            if not self.list_column_words(at):
                 continue
-            words = self.words_of_column(at)
+            words = self.list_column_words(at)
             whole.setdefault(tuple(sorted(words)), set()).add(at)
             while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
-                words = words[1:]  # Examples are "No. of wins" and "Σ points".
+                words = words[1:]  # for example "No. of wins" and "Σ points"
                 whole.setdefault(tuple(sorted(words)), set()).add(at)
             if len(words) > 1 and words[-1] in _MEASURES:
                 partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
@@ -129,28 +132,28 @@ class KnownTable:
 
     @cached_property
     def data_count(self) -> int:
-        """The number of rows without totals; all rows of a long table."""
+        """The number of rows without rows of totals. A long table's rows of totals are counted."""
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
     def subject(self) -> int | None:
-        """The column that names the rows: the first text column, if its cells are filled and different."""
+        """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
-        return first if first is not None and self.tells_apart(first) else None
+        return first if first is not None and self.has_unique_cells(first) else None
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the named rows that contain a word, by the word's singular."""
+        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
-            for word in {singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
+            for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
                 found.setdefault(word, []).append(row.ordinal)
         return found
 
     @cached_property
     def naming(self) -> Sequence[int]:
-        """The columns that name a row: the subject and, if its cells are codes, the next text column."""
+        """The columns that name a row: the subject column and, if its cells are codes, the next text column."""
         first = self.subject if self.subject is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
@@ -158,7 +161,7 @@ class KnownTable:
         texts = (at for at in range(first + 1, len(self.columns)) if self.columns[at].kind == "text")
         return [first, *islice(texts, 1)]
 
-    def tells_apart(self, at: int) -> bool:
+    def has_unique_cells(self, at: int) -> bool:
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
             if row.is_of_data:
@@ -172,16 +175,16 @@ class KnownTable:
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
             if row.is_of_data:
-                columns = {at for at in columns if len(years_of(row.values[at])) == 1}
+                columns = {at for at in columns if len(find_years(row.values[at])) == 1}
         return frozenset(columns)
 
     def is_ordinal(self, at: int) -> bool:
-        words = self.words_of_column(at)
+        words = self.list_column_words(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
     def measures(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked: no ordinals, no years."""
+        """The columns of numbers that can be ranked. Ranks, numbers that name, and years are not among them."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
@@ -190,15 +193,15 @@ class KnownTable:
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 
-    def words_of_column(self, at: int) -> Sequence[str]:
+    def list_column_words(self, at: int) -> Sequence[str]:
         """Return the words of the column's name in singular, without stop words and the unit; empty if unnamed."""
-        return self._words_of_columns[at]
+        return self._column_words[at]
 
     @cached_property
-    def _words_of_columns(self) -> Sequence[Sequence[str]]:
-        return [self._find_words_of_column(at) for at in range(len(self.columns))]
+    def _column_words(self) -> Sequence[Sequence[str]]:
+        return [self._find_list_column_words(at) for at in range(len(self.columns))]
 
-    def _find_words_of_column(self, at: int) -> list[str]:
+    def _find_list_column_words(self, at: int) -> list[str]:
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
@@ -212,6 +215,6 @@ _SAME_WORDS = {"percentag": "percent", "pct": "percent"} | dict.fromkeys(read_wo
 
 
 def name_word(word: str) -> str:
-    """Return a word in the form in which names of columns and words of questions are compared."""
-    found = singular(word)
+    """Return a form of the word that is equal for synonyms, singular and plural, to compare names with questions."""
+    found = make_singular(word)
     return _SAME_WORDS.get(found, found)

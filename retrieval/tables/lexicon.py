@@ -1,4 +1,4 @@
-"""The words of questions about tables, in each language. PURE."""
+"""The words with a meaning in questions about tables, in each language. PURE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum, auto
 from itertools import zip_longest
 from typing import Any
 
-from retrieval.tables.names import singular
+from retrieval.tables.names import make_singular
 from retrieval.text.word_lists import join_lists, read_sections
 
 
@@ -19,7 +19,6 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
-    # These rank days and years.
     LATEST = auto()
     EARLIEST = auto()
     MORE = auto()
@@ -33,13 +32,11 @@ class Word(Enum):
     BELOW = auto()
     AT_LEAST = auto()
     AT_MOST = auto()
-    # These compare years.
     AFTER = auto()
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
     BETWEEN = auto()
-    # These follow the number.
     OR_MORE = auto()
     OR_LESS = auto()
     WHICH = auto()
@@ -49,7 +46,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # Words of the table's caption mean its rows.
+    # ROWS is a word of the table's caption, which means the table's rows.
     ROWS = auto()
     FILLER = auto()
 
@@ -57,15 +54,16 @@ class Word(Enum):
 _TABLES = read_sections("tables")
 
 
-def _nouns(words: str) -> frozenset[str]:
-    return frozenset(singular(word) for word in words.split())
+def _normalise_nouns(words: str) -> frozenset[str]:
+    return frozenset(make_singular(word) for word in words.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A quantity that everyday words name.
+    """A quantity that questions name by an everyday word.
 
-    ``phrases`` map to None ("how heavy") or an extreme ("heaviest").
+    ``columns`` are the names that a column of this quantity may have. ``phrases`` maps a phrase to an extreme
+    ("heaviest"), or to None ("how heavy").
     """
 
     columns: frozenset[str]
@@ -82,7 +80,7 @@ def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
             phrases |= dict.fromkeys(words.get(word.name.lower(), "").split(), word)
             if words.get("compared"):
                 phrases[f"{word.name.lower()} {words['compared']}"] = word
-    return Concept(_nouns(columns), phrases)
+    return Concept(_normalise_nouns(columns), phrases)
 
 
 def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
@@ -94,21 +92,22 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 
 
 CONCEPTS = _read_concepts(_TABLES)
-# These mean "has": "won three gold medals" is "has three gold".
+# Verbs that only mean "has": "won three gold medals" is "has three gold".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# The first set that names exactly one column answers who, when and where.
+# "Who", "when" and "where" ask for a column with one of these names. For "who", the first set that names one column is
+# used.
 WHO_COLUMNS = tuple(
-    _nouns(" ".join(names))
+    _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
 )
-WHEN_COLUMNS = _nouns(join_lists(_TABLES, "when_columns"))
-WHERE_COLUMNS = _nouns(join_lists(_TABLES, "where_columns"))
-# Numbers in these columns rank or name, and are not summed.
-ORDINALS = _nouns(join_lists(_TABLES, "ordinals"))
-# Rows with these cells sum up other rows.
+WHEN_COLUMNS = _normalise_nouns(join_lists(_TABLES, "when_columns"))
+WHERE_COLUMNS = _normalise_nouns(join_lists(_TABLES, "where_columns"))
+# Columns with these names contain ranks or identifying numbers, which are not summed.
+ORDINALS = _normalise_nouns(join_lists(_TABLES, "ordinals"))
+# A row with one of these cells is a row of totals.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
 YES_OR_NO = frozenset(join_lists(_TABLES, "yes_or_no").split())
-# "Een" is the Dutch article too.
+# Filler words are left out, because Dutch "een" (one) is also the article.
 NUMBERS: Mapping[str, float] = {
     word: float(number)
     for words in _TABLES.values()
@@ -124,7 +123,6 @@ SCALES: Mapping[str, float] = {
 def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
     phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
     extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
-    # An example is "the largest number of".
     return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 
@@ -133,13 +131,16 @@ _PHRASES = {
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
-# "Date of birth" is also asked for as "birth date".
+# These words are ignored in names, because "date of birth" is also asked for as "birth date".
 JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
-def phrases_for(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """Return the phrases of the language that has more words of its own; English if unclear."""
+def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
+    """Return the phrases of the language that most of ``words`` belong to; English if undecided.
+
+    Words that several languages have are not counted.
+    """
     found = set(words)
     distinct = {
         code: len(found & alone.difference(*(others for other, others in _ALONE.items() if other != code)))

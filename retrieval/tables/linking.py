@@ -1,4 +1,4 @@
-"""Link the words of a question to the columns, cells, numbers and phrases of a table. PURE."""
+"""Find the columns, cells, numbers and phrases that the words of a question mean in a table. PURE."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, phrases_for
-from retrieval.tables.names import YEAR, QuestionToken, make_key, singular, tokenize
+from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
+from retrieval.tables.names import YEAR, QuestionToken, make_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
@@ -36,8 +36,8 @@ class Kind(Enum):
 class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
-    ``columns`` are named, or contain the value with this ``key``. ``number`` is a number or year with its ``unit``. A
-    range has the ``word`` BETWEEN and ends at ``upper``.
+    ``columns`` are the columns that it names, or that contain the value ``key``. ``number`` is a number or year, with
+    its ``unit``. A range has the ``word`` BETWEEN, and ends at ``upper``.
     """
 
     kind: Kind
@@ -52,10 +52,10 @@ class QuestionSpan:
 
 
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
-    """Return the spans of the question in order, without filler; None if a word has no clear meaning.
+    """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
 
-    A column's whole name that is also a whole cell is unclear. ``partly`` takes it for the cell, and keeps words
-    without a meaning.
+    Words that name both a column and a cell are unclear. With ``partly``, the result is never None: these words name
+    the cell, and words without a meaning are kept.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -63,13 +63,13 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """Both results of :func:`link`: ``spans`` with ``partly``, and ``whole`` without."""
+    """The results of :func:`link` with ``partly`` (``spans``) and without (``whole``)."""
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
 
 
-# Several steps link the same question.
+# Cached, because several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     return _Linker(question, _read_words(question), table).link()
@@ -139,7 +139,7 @@ class _Words:
 def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words]]:
     """Return the tokens of the question, and all runs of at most `_LONGEST_SPAN` of them, the longest first."""
     tokens = tokenize(question)
-    phrases = phrases_for(token.norm for token in tokens)
+    phrases = choose_phrases(token.norm for token in tokens)
     runs = []
     for length in range(min(_LONGEST_SPAN, len(tokens)), 0, -1):
         for first in range(len(tokens) - length + 1):
@@ -155,7 +155,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
                     # "Name the teams" does not ask for names.
                     () if norms == ("name",) and first == 0 else _name_words(norms),
                     _cell_key(question[start:stop], norms),
-                    frozenset(map(singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
+                    frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
                     phrases.get(norms),
                 )
             )
@@ -253,7 +253,7 @@ class _Linker:
             columns = frozenset(
                 at
                 for at in range(len(self.table.columns))
-                if (words := self.table.words_of_column(at)) and words[-1] in concept.columns
+                if (words := self.table.list_column_words(at)) and words[-1] in concept.columns
             )
             if not columns:
                 return None

@@ -1,17 +1,17 @@
-"""Find the rows that a question names, if it is too unclear to compute a value. PURE."""
+"""Find the rows that a question names, if the question is too unclear to compute a value. PURE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, numbers_of
+from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.names import squeeze, tokenize
 from retrieval.tables.results import Operation
 
-# A word that may mean more columns shows none of them.
+# If a word matches more columns than this, none of them is shown.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
@@ -19,7 +19,7 @@ Choose = Callable[[Sequence[int]], int]
 
 
 def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
-    """Return a reading of the rows that the question names, bounds or ranks; None if none.
+    """Return an interpretation that selects or sorts rows; None if the question names no value, bound, year or extreme.
 
     ``choose`` picks one of several possible columns.
     """
@@ -40,9 +40,9 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
 
 
 def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Return whether each word of the question is in the reading, or in the name of a column.
+    """Return whether the interpretation uses each word of the question, except words in the names of columns.
 
-    The question must name more than cells, because their words may occur in any text.
+    The question must name more than cells, because the words of cells may occur in any text.
     """
     spans = link(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
@@ -92,16 +92,15 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    """Return whether the column's name contains or begins with the word: "sugar" of ``sugarpercent``."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
-    return begins or word in table.words_of_column(column)
+    return begins or word in table.list_column_words(column)
 
 
 def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         if span.kind is Kind.VALUE and not span.key.isdigit():
-            # The left columns say what a row is about.
+            # The leftmost column is used, because left columns usually name the row.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():
@@ -126,7 +125,7 @@ def _read_bounds(
         beside = _find_columns_behind(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
-            yield Condition(choose(columns), sign, numbers_of(span), question[span.start : span.end])
+            yield Condition(choose(columns), sign, get_bounds(span), question[span.start : span.end])
         elif span.word is Word.NOT and columns:
             yield Condition(choose(columns), "=", (0.0,), "0")
 
@@ -139,7 +138,7 @@ def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable)
         if span.kind is Kind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
             sign = "between" if span.word is Word.BETWEEN else sign
-            yield Condition(column, f"year{sign}", numbers_of(span), question[span.start : span.end])
+            yield Condition(column, f"year{sign}", get_bounds(span), question[span.start : span.end])
 
 
 def _find_order(

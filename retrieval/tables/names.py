@@ -1,4 +1,4 @@
-"""Compare words of a question with the names of columns and the cells of tables. PURE."""
+"""Normalise words of questions, names of columns and cells of tables, so that they can be compared. PURE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """A token ``question[start:end]``; ``norm`` is folded."""
+    """A token at ``question[start:end]``. ``norm`` is its text in lower case and without accents."""
 
     start: int
     end: int
@@ -34,13 +34,13 @@ def fold(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Return the folded letters and digits: the same for MX-9920-W, mx 9920 w and MX9920W."""
+    """Return the letters and digits, folded: MX-9920-W, mx 9920 w and MX9920W give the same text."""
     return "".join(_WORD.findall(fold(text)))
 
 
 @functools.lru_cache(maxsize=20_000)
-def singular(word: str) -> str:
-    """Return one form for singular and plural of a folded English or Dutch noun; not always a word."""
+def make_singular(word: str) -> str:
+    """Return a form that is equal for singular and plural of a folded English or Dutch noun. It may be no real word."""
     if not word.isalpha() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -50,12 +50,12 @@ def singular(word: str) -> str:
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     elif word.endswith("en") and len(word) > 5:
-        # The plural of "prijs" is "prijzen".
+        # Dutch "prijzen" is the plural of "prijs".
         word = word[:-2]
         word = word[:-1] + {"z": "s", "v": "f"}.get(word[-1], word[-1])
     if word.endswith("e") and len(word) > 4:
-        word = word[:-1]  # The plural of "gemeente" is "gemeenten".
-    # The plural of "naam" is "namen".
+        word = word[:-1]  # "gemeenten" is the plural of "gemeente"
+    # "namen" is the plural of "naam".
     return _TWICE.sub(r"\1", word)
 
 
@@ -64,9 +64,9 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def make_key(text: str) -> str:
-    """Return a key that spellings share: MX-9920-W and mx 9920 w."""
+    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and singular and plural."""
     norms = [token.norm for token in tokenize(text)]
-    return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
+    return "".join([*norms[:-1], make_singular(norms[-1])]) if norms else ""
 
 
 def tokenize(question: str) -> list[QuestionToken]:
@@ -80,11 +80,11 @@ def split_name(name: str) -> tuple[str, ...]:
 
 def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
     words = [token.norm for token in tokenize(caption)]
-    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in split_name(name))])))
+    return list(dict.fromkeys(map(make_singular, [*words, *(word for name in columns for word in split_name(name))])))
 
 
 def show_name(name: str) -> str:
-    """Return a column's name for readers: "max pressure" for ``max_pressure_bar``; RPM and WebDAV stay."""
+    """Return a column's name as words: "max pressure" for ``max_pressure_bar``. Names such as RPM and WebDAV stay."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
@@ -95,7 +95,7 @@ def show_name(name: str) -> str:
 
 
 def format_label(name: str) -> str:
-    """Return a column's name with its unit: "weight (g)" for ``weight_g``."""
+    """Return a column's name as words, with its unit: "weight (g)" for ``weight_g``."""
     shown, words = show_name(name), split_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown

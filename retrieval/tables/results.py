@@ -1,4 +1,4 @@
-"""The result of a computation over the rows of a table. PURE."""
+"""Describe the result of a computation over the rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """A shown cell: ``text`` is the document's ``text[start:end]``."""
+    """A cell of a result. ``text`` is ``[start:end]`` of the document's text."""
 
     column: str
     text: str
@@ -32,7 +32,7 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A row of the result, ``document.text[start:end]``; its first cells name the row."""
+    """A row of a result, at ``[start:end]`` of the document's text. The first cells name the row."""
 
     chunk_id: int
     start: int
@@ -44,11 +44,12 @@ class ResultRow:
 class TableResult:
     """A computed value, or rows that match a question.
 
-    ``value`` is the count, the sum or the mean, or empty. ``conditions`` are in words ("chocolate = yes"); ``matched``
-    of ``total`` rows met them. ``rows`` are at most 50, and ``ordinals`` their numbers in the table, from 1.
-    ``is_value``: ``answers`` are the extreme value itself. ``targets`` are the indexes of columns to show, ``asked`` of
-    columns that the question names. ``is_markup`` is true for Markdown cells. ``is_ordered`` rows are sorted by the
-    first target, highest first unless ``is_least``.
+    ``value`` is a count, sum or mean, or empty. ``conditions`` are texts ("chocolate = yes"), which ``matched`` of
+    ``total`` rows meet. ``rows`` are at most 50 of the matching rows; ``ordinals`` are their numbers in the table, from
+    1. ``answers`` are the texts that answer; with ``is_value``, they are the highest or lowest value itself.
+    ``targets`` are the indexes of the columns to show, ``asked`` of the columns that the question names. ``is_markup``
+    says that cells are Markdown. If ``is_ordered``, rows are sorted by the first target, highest first, or lowest first
+    if ``is_least``.
     """
 
     operation: Operation
@@ -78,8 +79,6 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class TableDocument:
-    """A shown table's document."""
-
     id: int
     title: str
     url: str
@@ -88,10 +87,10 @@ class TableDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A shown part of a table, in the form of the API.
+    """The part of a table that is shown beside an answer, in the form of the API.
 
-    ``matched`` of ``row_count`` rows meet the ``conditions`` (in words), and come first in ``rows``. ``sorted_by`` is a
-    column, or empty.
+    Of the table's ``row_count`` rows, ``matched`` meet the ``conditions``. They come first in ``rows``. ``sorted_by``
+    is the name of a column, or empty.
     """
 
     document: TableDocument

@@ -1,4 +1,4 @@
-"""Store the tables of documents, and find them for a question."""
+"""Store the tables of documents, and load those that a question may be about."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from django.db.models.functions import Greatest, Least
 from core.database import fetch
 from core.recent import Recent
 from retrieval.models import Document, DocumentText, Table
-from retrieval.rights.search_filters import restrict
+from retrieval.rights.search_filters import filter_by_document
 from retrieval.tables.known_tables import KnownRow, KnownTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
-from retrieval.tables.names import QuestionToken, list_terms, singular, tokenize
-from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
+from retrieval.tables.names import QuestionToken, list_terms, make_singular, tokenize
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, strip_cell
 from retrieval.types import Passage, SearchFilters
-
-# Tables are written in the transaction that writes their document's passages.
 
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
@@ -54,7 +52,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
 
 
 def copy_tables(counterparts: Mapping[int, int]) -> None:
-    """Copy the tables of each document (a key) to its counterpart (the value), inside a transaction."""
+    """Copy the tables of each key of ``counterparts`` to its value; both are document ids. Needs a transaction."""
     Table.objects.filter(document__in=counterparts.values()).delete()
     parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
@@ -84,19 +82,19 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# A longer table is understood by the rows with labels from the question.
+# If a table is longer, only rows with words of the question are loaded at first.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
-# The most recent tables with at most this many rows are cached; the largest takes about 1 MiB, most some 10 KiB.
+# The last used tables with at most _MOST_ROWS_KEPT rows are cached. The largest takes about 1 MiB, most about 10 KiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
-# The key is id and edition, which changes when the table is written again.
+# The key is the table's id and its row version, which changes when the table is written again.
 _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
 def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
-    """Return the tables of the hits, in their order, then other tables of the first hits' documents."""
+    """Return the tables in the hits, in the order of the hits, then other tables of the first hits' documents."""
     near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
@@ -117,7 +115,7 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
 
 
 def load_table_of(passage: Passage, question: str) -> KnownTable | None:
-    """Return the table that contains most of the passage; None if none."""
+    """Return the table that overlaps most with the passage; None if no table does."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
@@ -127,9 +125,9 @@ def load_table_of(passage: Passage, question: str) -> KnownTable | None:
 def name_tables(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Return captions and columns of at most ``most`` tables in the passages' documents.
+    """Return caption and column names of at most ``most`` tables in the passages' documents.
 
-    They contain a passage, or the question names their caption or a column.
+    Each of these tables overlaps with a passage, or the question names its caption or a column.
     """
     asked = _find_wanted_words(question)
     tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
@@ -146,7 +144,7 @@ def name_tables(
 
 
 def _filter_visible(filters: SearchFilters) -> QuerySet[Table]:
-    return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
+    return filter_by_document(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
 def _find_wanted_words(question: str) -> set[str]:
@@ -154,7 +152,7 @@ def _find_wanted_words(question: str) -> set[str]:
     for concept in CONCEPTS:
         if wanted & concept.phrases.keys():
             wanted |= concept.columns
-    return set(map(singular, wanted))
+    return set(map(make_singular, wanted))
 
 
 def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
@@ -163,7 +161,7 @@ def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
         for first in range(len(tokens))
         for last in range(first + 1, min(first + _LONGEST_SPAN, len(tokens)) + 1)
         if last > first + 1 or (tokens[first].norm not in GRAMMAR_WORDS and len(tokens[first].norm) > 1)
-        for end in (tokens[last - 1].norm, singular(tokens[last - 1].norm))
+        for end in (tokens[last - 1].norm, make_singular(tokens[last - 1].norm))
     }
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
@@ -192,14 +190,14 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """Yield all rows with some columns' values, and the first two, which reveal rows of totals."""
+    """Yield all rows with the values of the ``wanted`` columns, and of the first two, which identify rows of totals."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]
         yield from _read_rows(table, columns, needed, "ordinal >= %s AND ordinal < %s", page)
 
 
-# One text a row takes a fifth of the time of Django's fields.
+# One JSON text for each row takes a fifth of the time of Django's fields.
 _ROWS = """
 SELECT ordinal, jsonb_build_array({values}, {cells})::text FROM retrieval_tablerow
 WHERE table_id = %s AND {chosen} ORDER BY ordinal LIMIT %s
@@ -214,7 +212,6 @@ def _read_rows(
     parameters: Sequence[object] = (),
     most: int = _MOST_ROWS_READ,
 ) -> Iterator[KnownRow]:
-    """Yield the chosen rows with the values of the ``needed`` columns (None for all)."""
     selected = {"values": '"values"', "cells": "cells"}
     if needed is not None:
         selected = {
@@ -228,5 +225,5 @@ def _read_rows(
             values[at] = value
             if value is None and start < end and columns[at].kind != "text":
                 text = text or DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
-                values[at] = plain_cell(text[start:end])
+                values[at] = strip_cell(text[start:end])
         yield KnownRow(ordinal, tuple(values))

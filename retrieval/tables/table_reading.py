@@ -1,4 +1,4 @@
-"""Read tables of a text: rows with typed values, and the offsets of their cells. PURE."""
+"""Parse the tables of a text into rows with typed values and offsets of cells. PURE."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from retrieval.text.extracted import (
     TableGrid,
     TableGridRow,
     find_line_starts,
-    plain_title,
-    sections_above,
+    find_sections_above,
+    strip_title,
 )
 from retrieval.text.word_lists import read_sections, read_words
 
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
     rf"\s?(?P<scale>k|K|M|mln|bn|{_SCALE_WORDS})?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
-# The raised mark of a note after a number; after a 10 it is a power.
+# A footnote mark such as ^1 after a number. After 10 it is an exponent.
 _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
@@ -42,7 +42,7 @@ _YES = read_words("tables", "yes") | frozenset("j✓✔✅x")
 _NO = read_words("tables", "no") | frozenset("✗✘❌")
 _NOTHING = read_words("tables", "nothing") | frozenset(["", "-", "–", "—", "?", ".."])
 _DATES = (
-    # A weekday may precede, as in a spreadsheet.
+    # Spreadsheets may write a weekday before the date.
     (re.compile(r"(?:[A-Za-z]{3,9} )?(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
     (re.compile(r"(\d{1,2})[-./](\d{1,2})[-./](\d{4})"), (3, 2, 1)),
     (re.compile(r"(\d{1,2})\s([A-Za-z]{3,9})\.?,?\s(\d{4})"), (3, 2, 1)),
@@ -54,7 +54,7 @@ _MONTHS = {
     for names in words["months"]
     for number, name in enumerate(names.split(), start=1)
 }
-# At least this share of the filled cells has the column's kind.
+# A column is of a kind if at least this share of its filled cells is.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
@@ -73,9 +73,9 @@ class Quantity:
 
 
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
-    """Return the number and unit of a whole cell, such as "€ 1.234,50" or "120k"; None for another cell.
+    """Return the number and unit of a cell such as "€ 1.234,50" or "120k"; None if the cell is more than a number.
 
-    A note's mark is ignored, as in "320^1".
+    A footnote mark is ignored, as in "320^1". With ``decimal_commas``, points group thousands.
     """
     match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
@@ -92,10 +92,10 @@ def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None
 
 
 def read_digits(digits: str) -> float | None:
-    """Read a number with English or Dutch marks.
+    """Return a number written with English or Dutch marks; None if it is not a number.
 
-    The last of two different marks is decimal. A repeated mark groups thousands, and so does a comma before exactly
-    three digits, unless the number begins with 0.
+    If there are two different marks, the last one is the decimal mark. A repeated mark groups thousands. So does a
+    single comma before exactly three digits, if the number does not begin with 0.
     """
     plain = re.sub(r"[' \u00a0\u202f]", "", digits)
     marks = [character for character in plain if character in ".,"]
@@ -145,16 +145,18 @@ class Column:
     unit: str
 
 
-def uses_decimal_commas(cells: Iterable[str]) -> bool:
-    """Return whether a table writes numbers as in Dutch, where a point groups thousands."""
+def has_decimal_commas(cells: Iterable[str]) -> bool:
+    """Return whether the numbers of a table are written as in Dutch, with decimal commas."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
-    # "12,13" may be two numbers, so a comma is not decimal if a point surely is.
+    # "12,13" may be two numbers, so decimal commas are only assumed if no cell certainly has a decimal point.
     has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
-def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> tuple[Column, Sequence[CellValue]]:
-    """Return a column, with its kind from its first cells, and its values: None for cells of another kind."""
+def infer_column(
+    name: str, cells: Sequence[str], *, decimal_commas: bool = False
+) -> tuple[Column, Sequence[CellValue]]:
+    """Return a column with its kind, and the values of its cells. A cell of another kind has the value None."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
@@ -164,7 +166,7 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
     decimal_commas = decimal_commas or _groups_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
     units = {quantity.unit for quantity in quantities if quantity is not None}
-    # Cells in different units ("20 minutes", "2 hours") cannot be compared.
+    # Numbers with different units ("20 minutes", "2 hours") cannot be compared.
     if len(units) == 1 and quantities.count(None) <= (1 - _SHARE_OF_KIND) * len(quantities):
         unit = units.pop()
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
@@ -192,7 +194,7 @@ def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Questions do not quote longer cells.
+# Longer cells have no label, because questions do not quote them.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")
@@ -206,7 +208,10 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row with its values; ``cells`` are the (start, end) of each cell, equal for an empty one."""
+    """A row of a table. ``cells`` are the start and end of each cell, which are equal for an empty cell.
+
+    ``labels`` are normalised texts of cells, by which questions find the row.
+    """
 
     start: int
     end: int
@@ -225,23 +230,22 @@ class ReadTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
-    """Return the tables with typed values: the extractor's, or else the pipe tables in the text."""
+    """Return the tables with typed values: those that the extractor found, or else the pipe tables in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
-        _type_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
+        _infer_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
         for grid in grids
         if grid.rows and 2 <= len(grid.header) <= _MOST_COLUMNS
     ]
 
 
 def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
-    """Return the title and the headings above ``offset``, outermost first."""
-    headings = tuple(section.title for section in sections_above(sections, offset))
+    """Return the document's title and the headings above ``offset``, outermost first, as one text."""
+    headings = tuple(section.title for section in find_sections_above(sections, offset))
     return CAPTION_SEPARATOR.join([title, *drop_repeated_title(title, headings)])
 
 
 def find_pipe_tables(text: str) -> Iterator[TableGrid]:
-    """Yield the Markdown pipe tables outside fenced code."""
     if "|" not in text:
         return
     starts = find_line_starts(text)
@@ -268,7 +272,7 @@ def _build_grid(
     text: str, starts: Sequence[int], lines: Sequence[str], at: int, end: int, header: TableGridRow
 ) -> TableGrid:
     names = tuple(
-        plain_cell(text[start:stop]) or f"column {number}" for number, (start, stop) in enumerate(header.cells, start=1)
+        strip_cell(text[start:stop]) or f"column {number}" for number, (start, stop) in enumerate(header.cells, start=1)
     )
     rows = []
     for line in range(at + 2, end):
@@ -303,26 +307,26 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
 
 
 def show_cell(text: str) -> str:
-    """Return a cell without Markdown's marks; a single asterisk or underscore stays: ``name:"IMG_*"``."""
+    """Return a cell's text without Markdown. A single asterisk or underscore is kept, as in ``name:"IMG_*"``."""
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
-    return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
+    return strip_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 
 
-def plain_cell(text: str) -> str:
+def strip_cell(text: str) -> str:
     if _MARKUP_SIGNS.isdisjoint(text):
         return " ".join(text.split())
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
 
 
-def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
-    texts = [[plain_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
-    commas = not grid.has_decimal_points and uses_decimal_commas(cell for row in texts for cell in row)
+def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
+    texts = [[strip_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
+    commas = not grid.has_decimal_points and has_decimal_commas(cell for row in texts for cell in row)
     typed = [
-        type_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
+        infer_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
     ]
-    columns = tuple(replace(column, name=plain_title(column.name) or column.name) for column, _ in typed)
+    columns = tuple(replace(column, name=strip_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
-    # A table without text columns is looked up by its first column.
+    # Without a text column, the first column is used to find rows.
     label_columns = text_columns or [0]
     rows = tuple(
         Row(

@@ -1,4 +1,4 @@
-"""The block of a document and its stored form. PURE."""
+"""A block of a document, such as a paragraph or table, and the form in which it is stored. PURE."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 class BlockKind(StrEnum):
     """The kind of a block.
 
-    ``LIST`` has bullets, ``STEPS`` are numbered. ``TABLE`` is Markdown or HTML; ``RECORDS`` are lines of ``column:
-    value; column: value``.
+    ``LIST`` has bullets, ``STEPS`` has numbers. ``TABLE`` is in Markdown or HTML. ``RECORDS`` are lines `column: value;
+    column: value`.
     """
 
     PARAGRAPH = "paragraph"
@@ -26,8 +26,8 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A block of a document: ``text[start:end]``.
 
-    ``heading_start`` to ``section_end`` is its section; None and the text's length without headings. ``lead_in`` is the
-    (start, end) of its introducing sentence or question.
+    Its section goes from ``heading_start`` to ``section_end``. Without headings, these are None and the length of the
+    text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
     """
 
     start: int
@@ -48,7 +48,7 @@ class Block(NamedTuple):
         )
 
 
-# A row is [start, end, kind, heading_start, section_end], then start and end of the lead-in, if any.
+# A stored block: [start, end, kind, heading_start, section_end], and if there is a lead-in, its start and end.
 Row: TypeAlias = list[int | str | None]
 
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
@@ -61,8 +61,11 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     )
 
 
-def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return for each range the rows of the blocks that overlap it, relative to its start; both are sorted."""
+def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
+    """Return for each range the stored blocks that overlap it. Offsets are relative to the range's start.
+
+    ``blocks`` and ``ranges`` are sorted.
+    """
     found = []
     first = 0
     for start, end in ranges:

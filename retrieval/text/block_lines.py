@@ -1,4 +1,4 @@
-"""Recognise the roles of lines: headings, list items, fences, tags. PURE."""
+"""Classify the lines of a text: headings, list items, code fences, tags. PURE."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_delimiter(body: str) -> bool:
 
 
 def is_hidden(body: str) -> bool:
-    """Return whether the line has no content: a rule, tags, images or a link definition."""
+    """Return whether the line has no words to show: a rule, tags, images or a link definition."""
     return (
         is_rule(body)
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
@@ -95,7 +95,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# A line with more words than this after its heading is a sentence.
+# If more words than this follow a heading on its line, the line is a sentence.
 _RUN_IN_WORDS = 4
 
 
@@ -108,7 +108,10 @@ class LineRole(IntEnum):
 
 @dataclass(slots=True)
 class Line:
-    """A line ``text[start:end]``; ``body`` lacks the indentation and the ``>`` marks, which ``quoted`` counts."""
+    """A line ``text[start:end]``.
+
+    ``body`` is its text without indentation and ``>`` marks; ``quoted`` counts the marks.
+    """
 
     start: int
     end: int
@@ -121,8 +124,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """The words of a heading and the range of its lines."""
-
     words: str = ""
     start: int = 0
     end: int = 0
@@ -131,9 +132,9 @@ class Title:
 def read_lines(
     text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
 ) -> tuple[list[Line], list[Title]]:
-    """Return the lines of ``text`` and the titles of its sections, which ``Line.section`` indexes.
+    """Return the lines of ``text``, and the titles of its sections. ``Line.section`` is the index of a title.
 
-    Section 0 is the text before all headings. ``is_start`` allows front matter.
+    Index 0 is the text before the first heading. Front matter is only searched if ``is_start``.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
@@ -175,7 +176,6 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Mark the lines of a heading and return the lines of its words."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]
@@ -197,5 +197,5 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
 
 
 def is_adornment(body: str) -> bool:
-    """Return whether the line repeats one punctuation mark: an underline or a rule."""
+    """Return whether the line repeats one punctuation mark, as an underline or rule does."""
     return len(body) > 1 and not body[0].isalnum() and body == body[0] * len(body) and body[0] not in ".|"

@@ -1,4 +1,4 @@
-"""Find the blocks of a text. PURE."""
+"""Find the blocks of a text: paragraphs, lists, tables and so on. PURE."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from retrieval.text.block_lines import (
 from retrieval.text.sentences import split_sentences, strip_range
 from retrieval.text.word_lists import fill_in
 
-# Raise this number when blocks are found differently: documents are then read again.
+# Raise this number when blocks are found in another way, so that documents are read again.
 BLOCKS_VERSION = "4"
-# The limit bounds the memory for malicious documents.
+# Limits the memory that a malicious document can use.
 MOST_BLOCKS = 500_000
-# Text is read in stretches, also to bound memory.
+# Long texts are read in parts of this length, to limit the memory.
 _STRETCH_CHARACTERS = 1_000_000
 
 Headings = Sequence[tuple[int, str]]
@@ -41,8 +41,8 @@ Headings = Sequence[tuple[int, str]]
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """Return the blocks of a canonical text in reading order, without overlaps, in linear time.
 
-    Headings, front matter, template tags and rules are left out. ``headings`` are (start, title); with ``is_code`` each
-    is a block.
+    Headings, front matter, template tags and rules are left out. ``headings`` are pairs (start, title). With
+    ``is_code``, the text after each heading is one block.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -92,14 +92,14 @@ def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A longer list with items over _LONG_ITEMS on average consists of paragraphs.
+# A list that is longer, and whose items are longer than _LONG_ITEMS on average, is split into paragraphs.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
 class BlockDraft:
-    """A candidate for a block."""
+    """A block that may still be joined with others."""
 
     kind: BlockKind
     start: int
@@ -114,7 +114,6 @@ class BlockDraft:
 class Scanner:
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
-        # The text of a note begins at this column.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         self._unclosed_section = -1
@@ -365,7 +364,7 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
                 last_steps = len(joined) - 1
     for draft in joined:
         if draft.kind == BlockKind.STEPS and draft.is_single and "\n" not in text[draft.start : draft.end]:
-            # A single numbered line is a title or a sentence.
+            # One numbered line alone is a title or a sentence, and no list of steps.
             draft.kind = BlockKind.PARAGRAPH
     return joined
 
@@ -444,7 +443,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # Only a heading may have several paragraphs of answer.
+            # The answer to a question in a heading may have several paragraphs, to other questions only one.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

@@ -1,6 +1,6 @@
-"""Cut a text into passages along its structure, each small enough for the embedder. PURE.
+"""Split a text into passages along its structure. Each passage is small enough for the embedder. PURE.
 
-Prose passages overlap, so that a sentence is found together with the one it refers to.
+Passages of prose overlap, so that a sentence is found together with the sentence to which it refers.
 """
 
 from __future__ import annotations
@@ -14,25 +14,28 @@ from functools import partial
 from itertools import accumulate, pairwise
 from math import ceil
 
-from retrieval.text.extracted import ExtractedText, Section, Span, sections_above
+from retrieval.text.extracted import ExtractedText, Section, Span, find_sections_above
 from retrieval.text.sentences import Break, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
 
 
 def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
-    """Return the titles of the (start, level, title) sections around a character, outermost first."""
-    return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
+    """Return the titles of the sections that contain ``offset``, outermost first.
+
+    Sections are (start, level, title).
+    """
+    return tuple(section.title for section in find_sections_above((Section(*row) for row in sections), offset))
 
 
 def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the headings without a first one equal to the title."""
+    """Return the headings without the first one if it equals the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An uncut stretch: a sentence, a block or a piece of one."""
+    """A piece of text that is not split further: a sentence, a block, or a part of a block."""
 
     start: int
     end: int
@@ -41,8 +44,8 @@ class Unit:
     is_prose: bool
 
 
-def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Cut a unit that costs more than ``limit``; yield start, end and the break before each piece."""
+def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
+    """Split a unit that costs more than ``limit``. Yield start, end, and the break before each piece."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -78,13 +81,12 @@ OVERLAP = 0.2
 """At most this share of a passage repeats whole sentences from the end of the passage before, in the same section."""
 
 
-def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of units within ``limit``, of similar sizes, with overlaps."""
+def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of passages: neighbouring units within ``limit``, of similar sizes, with overlaps."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
-        # Equal passages are better than full ones and a short last one.
         count = max(1, ceil((left - shared) / max(1, limit - shared)))
         target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
         stop, used = first, 0
@@ -98,7 +100,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are only repeated above a short tail.
+        # Code and tables are only repeated in the next passage if it is the last and short.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -130,16 +132,16 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A long run of letters can be one unknown token, so every 16 characters count as a token at least.
+# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one.
 _CHARS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A passage: ``text`` is exactly ``extracted.text[start:end]``.
+    """A passage. ``text`` is ``extracted.text[start:end]``.
 
-    ``heading_path`` are the titles of the sections around the whole passage, outermost first; ``page`` is its first
-    character's.
+    ``heading_path`` are the titles of the sections that contain the whole passage, outermost first. ``page`` is the
+    page of its first character.
     """
 
     start: int
@@ -151,9 +153,9 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions (texts between two headings) that are packed together.
+    """Neighbouring regions that are split into passages together. A region is the text between two headings.
 
-    ``leads`` marks a lone heading or a short first text: the next region joins it.
+    ``leads`` means that it is only a heading or a short text, and that the next region is added to it.
     """
 
     path: tuple[str, ...]
@@ -170,10 +172,10 @@ class _Group:
 
 
 def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
-    """Return the passages of ``extracted`` in reading order; they contain every non-space character.
+    """Return the passages in reading order. Together they contain every character except white space.
 
-    ``budget_tokens`` includes special tokens and ``heading_context()``, but a passage gets at least a quarter of it.
-    Raises: ValueError if it is at most SPECIAL_TOKENS.
+    ``budget_tokens`` is the size limit of a passage, including special tokens and ``build_heading_context()``; the text
+    itself gets at least a quarter. Raises: ValueError if it is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -181,14 +183,14 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     cost_of = partial(_measure, count_tokens)
     regions = _find_regions(extracted, cost_of)
     limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
-    # Rows are cited by their sheet, however small.
+    # Groups of rows are not joined, however small, because rows are cited by their sheet.
     groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large(text, groups, limits, cost_of)
     for group in groups:
-        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path]))
+        stretches.extend((start, end, group.path) for start, end in pack_units(group.units, limits[group.path]))
     stretches = _enforce_limits(text, stretches, limits, cost_of)
     return [TextChunk(start, end, path, extracted.page_at(start), text[start:end]) for start, end, path in stretches]
 
@@ -196,7 +198,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
 def build_heading_context(title: str, heading_path: Sequence[str]) -> str:
     """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
 
-    A long path loses its inner parts first.
+    If the path is too long, the inner headings are left out first.
     """
     parts: list[str] = []
     for part in (title, *heading_path):
@@ -216,7 +218,7 @@ def build_embedding_text(title: str, heading_path: Sequence[str], text: str) -> 
 
 
 def content_hash(text: str, heading_path: Sequence[str]) -> str:
-    """Return the SHA-256 of a passage and its headings, regardless of white space."""
+    """Return the SHA-256 of a passage and its headings. White space has no effect."""
     fields = (" ".join(part.split()) for part in (*heading_path, text))
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -266,7 +268,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield (start, end, break before, is prose) of each block and sentence."""
+    """Yield (start, end, break before, is prose) for each block and sentence of a region."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -310,9 +312,10 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Return one group a unit, if units are long enough.
+    """Return one group for each record, if records are long enough.
 
-    A vector of ten records is near to none of them; a row of three short numbers is near to everything.
+    A passage of ten records has a vector that is near to none of them. A record of three short numbers is near to
+    everything, so short records stay together.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
@@ -322,7 +325,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
-    # Only siblings, or a section and its first subsection, are joined.
+    # Only two sibling sections are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -343,7 +346,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
         ]
         if not found:
             return
-        cuts = [list(divide(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
+        cuts = [list(divide_unit(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
         costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
         replaced = {
             (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
@@ -357,7 +360,10 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve stretches over their limit, because a tokenizer need not be additive."""
+    """Halve passages above their limit.
+
+    They may exceed it, because a text can have more tokens than its parts together.
+    """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {
@@ -371,10 +377,11 @@ def _enforce_limits(
         for at, (start, end, path) in enumerate(stretches):
             if at in over:
                 unit = Unit(start, end, costs[at], Break.NONE, False)
-                halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
+                halved += [
+                    (begin, stop, path) for begin, stop, _ in divide_unit(text, unit, limits[path], by_line=False)
+                ]
             else:
                 halved.append((start, end, path))
-        # A half within the next passage's overlap is dropped.
         halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
         ends = [0, *accumulate((end for _, end, _ in halved), max)]
         stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

@@ -1,4 +1,4 @@
-"""Encodings named by servers, pages, feeds and mails."""
+"""Find Python codecs for the encodings that servers, pages, feeds and mails declare."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 import webencodings
 
-# Mails use these code pages, which the standard lacks.
+# Code pages that mails use, and that the WHATWG standard lacks.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# These match encoded words (RFC 2047) and parameters (RFC 2231) of mail headers.
+# Encoded words (RFC 2047) and parameters (RFC 2231) in mail headers.
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
@@ -17,28 +17,28 @@ _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 def find_codec(label: str) -> str:
     """Return the Python codec for a label of the WHATWG Encoding Standard; empty if unknown.
 
-    Other Python codecs fail on ordinary text or take quadratic time (punycode).
+    Other Python codecs are not allowed, because they fail on ordinary text, or take quadratic time (punycode).
     """
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
     return "gb18030" if name == "gbk" else name or _CODE_PAGES.get(label.strip().lower(), "")
 
 
-def label_in_xml(data: bytes) -> str:
+def find_xml_label(data: bytes) -> str:
     found = _IN_XML.search(data[:400])
     return found[1].decode("ascii", "replace") if found else ""
 
 
-def encoding_of_xml(data: bytes) -> str | None:
-    """Return UTF-8 if the XML declares an unknown encoding; None if a parser can use the declaration."""
-    label = label_in_xml(data)
+def find_xml_encoding(data: bytes) -> str | None:
+    """Return "utf-8" if the XML declares an unknown encoding; None if a parser can use the declaration."""
+    label = find_xml_label(data)
     return "utf-8" if label and not find_codec(label) else None
 
 
-def with_known_encodings(header: str) -> str:
-    """Return a mail header whose labels are Python codecs or ``unknown-8bit``.
+def replace_unknown_encodings(header: str) -> str:
+    """Return a mail header in which each declared encoding is a Python codec, or ``unknown-8bit``.
 
-    Bytes without a label are UTF-8 or else Windows-1252.
+    Bytes without a declared encoding are UTF-8, or else Windows-1252.
     """
     raw = header.encode("utf-8", "surrogateescape")
     try:

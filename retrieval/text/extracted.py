@@ -1,4 +1,4 @@
-"""The result of extraction, and the limits on files."""
+"""The result of extracting a file, and the limits on files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TITLE_CHARS = 200
 
 
 def find_line_starts(text: str) -> list[int]:
-    """Return the offset of each line, then ``len(text)``: line i is ``text[starts[i]:starts[i + 1]]``."""
+    """Return the offset of each line, and ``len(text)``. Line i is ``text[starts[i]:starts[i + 1]]``."""
     starts = [0]
     starts.extend(match.end() for match in re.finditer("\n", text))
     if starts[-1] != len(text):
@@ -34,8 +34,8 @@ def find_line_starts(text: str) -> list[int]:
     return starts
 
 
-def plain_title(source: str) -> str:
-    """Return a heading on one line without markup, at most ``MAX_TITLE_CHARS`` long."""
+def strip_title(source: str) -> str:
+    """Return a heading without markup, on one line of at most ``MAX_TITLE_CHARS`` characters."""
     title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
@@ -58,7 +58,7 @@ def plain_title(source: str) -> str:
     return title
 
 
-# Programs declare these titles if nobody wrote one.
+# Titles that programs write into a file if its author gave none.
 _PLACEHOLDER = re.compile(
     r"\(?(?:anonymous|untitled|unknown|unspecified|no title|title|document|presentation|slide|sheet|page)"
     r"(?: title| document| page)?\)?[ _-]?\d{0,3}|(?:microsoft )?powerpoint(?:[- ]presentation|-presentatie)"
@@ -68,13 +68,12 @@ _PLACEHOLDER = re.compile(
 
 
 def read_declared_title(words: str) -> str:
-    """Return the title that a file declares, or an empty string for one that its program wrote."""
-    title = plain_title(words)
+    """Return the title in a file's metadata; empty if a program and not the author wrote it."""
+    title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
 
 def derive_title(filename: str) -> str:
-    """Return a title from a file's name."""
     stem = PurePosixPath(filename).stem
     if _ORDERING.match(filename):
         stem = _ORDERING.sub("", stem, count=1)
@@ -89,8 +88,8 @@ MOST_NAMED = 10
 class Section:
     """A heading and its section.
 
-    ``start`` is the offset of the heading. ``level`` starts at 1. The section ends at the next heading of the same or a
-    lower level.
+    ``start`` is the offset of the heading. ``level`` is 1 for the outermost headings. The section ends at the next
+    heading whose ``level`` is not larger.
     """
 
     start: int
@@ -101,8 +100,8 @@ class Section:
 S = TypeVar("S", bound=Section)
 
 
-def sections_above(sections: Iterable[S], offset: int) -> list[S]:
-    """Return the sections around ``offset``, outermost first. ``sections`` are sorted by start."""
+def find_sections_above(sections: Iterable[S], offset: int) -> list[S]:
+    """Return the sections that contain ``offset``, outermost first. ``sections`` are sorted by start."""
     path: list[S] = []
     for section in sections:
         if section.start > offset:
@@ -120,14 +119,14 @@ class Page(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch that reads badly when cut: a code block, table, row or definition."""
+    """A range of text that should not be split: a code block, table, row or definition."""
 
     start: int
     end: int
 
 
 class TableGridRow(NamedTuple):
-    """A row of a table; ``cells`` are the (start, end) of each column."""
+    """A row of a table. ``cells`` are (start, end) for each column."""
 
     start: int
     end: int
@@ -135,9 +134,9 @@ class TableGridRow(NamedTuple):
 
 
 class TableGrid(NamedTuple):
-    """A table's column names and the offsets of its cells.
+    """A table: the names of its columns, and the offsets of its cells.
 
-    ``has_decimal_points`` is true if the extractor wrote the numbers.
+    ``has_decimal_points`` says that the extractor wrote the numbers, with decimal points.
     """
 
     start: int
@@ -148,7 +147,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive or mail, which becomes a document; ``name`` is a relative path."""
+    """A file in an archive or mail, which becomes a document of its own. ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -156,7 +155,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Content that the text lacks; ``names`` has the first of ``count`` names, if any."""
+    """Content of a file that is missing in its text. If it has names, ``names`` are the first of them."""
 
     kind: str
     names: tuple[str, ...]
@@ -165,13 +164,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The canonical text of a file, as the source viewer shows it, and its structure.
+    """The canonical text of a file, and its structure.
 
     ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
-    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``; protected spans do
-    not overlap. ``holds_records`` means that each protected span is independent, as a catalogue's rows are. ``tables``
-    has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members`` have unique
-    names.
+    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``. Spans in
+    ``protected`` do not overlap; with ``holds_records`` each of them is independent, like the rows of a catalogue.
+    ``tables`` has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members``
+    have unique names.
     """
 
     text: str
@@ -187,21 +186,24 @@ class ExtractedText:
     left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """Return the page of ``offset`` (between pages, the earlier); None for a file without pages."""
+        """Return the page that contains ``offset``, or the page before it; None for a file without pages."""
         if not self.pages:
             return None
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Return one kind of left-out content, or an empty tuple; ``count`` is for content without names."""
+    """Return a description of left-out content as a tuple; empty if there is none.
+
+    ``count`` is needed for content without names.
+    """
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper bounds for one file, which is rejected above them, never truncated."""
+    """Upper limits for one file. A file above a limit is rejected and never truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000

@@ -1,6 +1,6 @@
-"""Find sentences in English and Dutch documents that address a language model. PURE.
+"""Find sentences in English and Dutch documents that instruct a language model. PURE.
 
-They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") are not recognised.
+Curators see them, and prompts leave them out. Ordinary tasks ("Write a poem") are not found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A stretch that instructs a model, found by ``rule``."""
+    """A range of text that instructs a model. ``rule`` is the name of the pattern that matched."""
 
     start: int
     end: int
@@ -37,11 +37,11 @@ class Instruction(NamedTuple):
 def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in order.
 
-    An order ("Say that …") counts only next to an instruction.
+    An order ("Say that …") is included only if it is next to an instruction.
     """
     pieces = list(_split_pieces(text))
-    rules = [match_rule(text[start:end]) for start, end in pieces]
-    # An order may precede its instruction.
+    rules = [find_matching_rule(text[start:end]) for start, end in pieces]
+    # Searched in both directions, because an order may precede or follow its instruction.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]
@@ -50,7 +50,7 @@ def find_instructions(text: str) -> list[Instruction]:
     return [Instruction(*piece, rule) for piece, rule in zip(pieces, rules, strict=True) if rule]
 
 
-def match_rule(sentence: str) -> str:
+def find_matching_rule(sentence: str) -> str:
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 

@@ -1,4 +1,4 @@
-"""Identify a text's language by its most common words. PURE."""
+"""Identify the language of a text by its most common words. PURE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# The share is low because Japanese mixes kana with Chinese characters.
+# A text with more than this share of a script's characters is in its language. The share is low because Japanese mixes
+# kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -26,9 +27,10 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """Return the language of the texts together; empty if unclear.
+    """Return the common language of the texts; empty if unclear.
 
-    A language needs two different common words, 8 % of all words, and twice the other language's.
+    At least two different common words of the language must occur. They must be 8 % of all words, and twice as many as
+    those of any other language.
     """
     counted = [_count_words(text) for text in texts]
     total = sum(words for words, _ in counted)
@@ -42,17 +44,13 @@ def detect_language(*texts: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _count_words(text: str) -> tuple[int, dict[str, dict[str, int]]]:
-    """Cache the counts, because an answer needs its sources several times."""
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
     return sum(words.values()), common
 
 
 def identify_language(text: str) -> str:
-    """Return the two-letter code of the text's language; empty if unclear.
-
-    One common word can decide.
-    """
+    """Return the two-letter code of the text's language; empty if unclear. One common word can be enough."""
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))
     for code, script in _SCRIPTS.items():

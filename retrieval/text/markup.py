@@ -1,4 +1,4 @@
-"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub). PURE."""
+"""Remove markup of MkDocs, Hugo and GitHub, which CommonMark does not know. PURE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EMPTY_LINK = re.compile(r"\[[ \t]*+\]\([^()\n]{0,1000}+\)")
 _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[^\"\n]{0,200}+\")?\)"
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
-# Kramdown writes {: .wide }, Python-Markdown { class="wide" }; both and Hugo write {#place}.
+# Attributes: Kramdown writes {: .wide }, Python-Markdown { class="wide" }; both and Hugo write {#place}.
 _ATTRIBUTES = re.compile(
     r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
 )
@@ -32,14 +32,14 @@ _OPENINGS = frozenset("<[{")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line opens a MkDocs note or tab; its text is indented below."""
+    """Return whether the line opens a note or tab of MkDocs, whose text is indented below."""
     return _NOTE.fullmatch(line) is not None
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
     """Return prose without images, comments, tags, attributes, footnotes and task boxes.
 
-    Local links (all, if ``all_links``) are replaced by their words.
+    Links within the site are replaced by their words; with ``all_links``, all links are.
     """
     if _OPENINGS.isdisjoint(text):
         return text
@@ -52,9 +52,8 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 
 
 def open_notes(text: str) -> str:
-    """Return the text with MkDocs notes as paragraphs below bold titles."""
+    """Return the text with MkDocs notes converted to paragraphs below a bold title."""
     lines: list[str] = []
-    # An open note's indent, and its text's additional indent.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

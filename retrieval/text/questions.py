@@ -1,6 +1,7 @@
-"""Decide whether two questions ask the same. PURE.
+"""Decide whether two questions ask for the same thing. PURE.
 
-They have the same words, or a high cosine, the same question word, numbers and codes (measured in docs/quality.md).
+They do if their words are equal. They also do if their cosine is high, and question word, numbers and codes are equal
+(measured in docs/quality.md).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from retrieval.text.word_lists import fill_in
 
 
 class Break(IntEnum):
-    """The quality of a cut before a stretch; higher is better."""
+    """How good it is to split a text before a sentence or paragraph. Higher is better."""
 
     NONE = 0
     SENTENCE = 1
@@ -24,7 +24,7 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# A sentence glued to the next one: "Click Save.Important: back up first". Names such as models.Model look alike, so a
+# A missing space between sentences: "Click Save.Important: back up first". Names such as models.Model match too, so a
 # text needs two matches.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
@@ -35,7 +35,7 @@ _ABBREVIATION = re.compile(
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
     """Yield (start, end, break before) of each sentence, list item and paragraph of ``text[start:end]``.
 
-    They contain every non-space character and have no white space at their ends.
+    Together they contain every character except white space. None begins or ends with white space.
     """
     begin, kind = start, Break.PARAGRAPH
     glued = {match.end() for match in _GLUED.finditer(text, start, end)}
@@ -60,7 +60,7 @@ def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
     if text[cut - 1] != ".":
         return False
     if cut - begin <= 6 and text[begin : cut - 1].strip().isdigit():
-        return True  # It numbers a list item.
+        return True
     return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
 
 

@@ -1,6 +1,6 @@
-"""Mark each sentence of a quoted text, so that a model distinguishes it from its instructions ("spotlighting"). PURE.
+"""Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting"). PURE.
 
-The mark is made for one request, so no document can contain it. Source: Hines et al., "Defending Against Indirect
+A new mark is made for each request, so no document can contain it. Source: Hines et al., "Defending Against Indirect
 Prompt Injection Attacks With Spotlighting", 2024.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 from retrieval.text.sentences import split_sentences
 
 
-def new_mark(texts: Iterable[str]) -> str:
+def make_mark(texts: Iterable[str]) -> str:
     written = "\n".join(texts)
     while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
@@ -22,14 +22,14 @@ def new_mark(texts: Iterable[str]) -> str:
 
 
 def mark_sentences(text: str, mark: str) -> str:
-    """Return the text with the mark before each sentence and each non-blank line."""
+    """Return the text with the mark before each sentence, and before each line that is not blank."""
     begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # A line's first sentence includes the indentation, which may have a meaning.
+        # The mark comes before the indentation, which may have a meaning.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

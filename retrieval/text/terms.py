@@ -1,9 +1,9 @@
-"""Prepare text for keyword search, before PostgreSQL's own analysis.
+"""Prepare text for keyword search, before PostgreSQL analyses it.
 
 PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
 :func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. PostgreSQL also
-drops symbols, and takes a sentence without blanks as one word: symbols become words, and Chinese, Japanese and Korean
-text becomes pairs of characters, as in Lucene's CJKBigramFilter.
+drops symbols, and takes a sentence without blanks as one word. So symbols become words, and Chinese, Japanese and
+Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
-# Raise this number when terms are made differently: passages are then indexed again.
+# Raise this number when terms are made in another way, so that passages are indexed again.
 ANALYSIS_VERSION = 2
 
-# Dimensions are 28-bit hashes of lexemes: with 100 lexemes a passage and 10 a question, one unrelated pair in 270,000
-# shares a dimension.
+# A lexeme's dimension is a 28-bit hash. If a passage has 100 lexemes and a question 10, they share a dimension by
+# chance in one of 270,000 pairs.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# A match begins only at a word's start; else a long run of letters is tried from each letter.
+# A match begins only at the start of a word. Otherwise a long run of letters would be tried from each letter.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
@@ -31,13 +31,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
-# These join names; the others belong to one name.
+# Separators between two names. Hyphens and apostrophes are within a name.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
-# PostgreSQL takes these for a path, tag or entity, and swallows the next word.
+# With these characters, PostgreSQL finds a path, tag or entity, and swallows the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# This matches 1920x1080, 10 × 20 × 30 mm and M8x40.
+# Dimensions such as 1920x1080, 10 × 20 × 30 mm and M8x40.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -45,7 +45,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# This matches codes such as ISO 9001 or MX 9920 W.
+# Codes such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -53,30 +53,30 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# Currencies, arrows, mathematical signs and emoji; _BULLETS become blanks.
+# Currencies, arrows, mathematical signs and emoji become words. _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# These choose the look of an emoji, or join several.
+# Characters that change how an emoji looks, or join several emoji.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
 
 def expand_identifiers(text: str) -> str:
-    """Return ``text`` with identifiers, codes, paths and versions spelt out as whole and parts."""
+    """Return ``text`` with each identifier, code, path and version replaced by the whole and its parts."""
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
 
 
 def make_document_terms(text: str) -> str:
-    """Return the expanded text, then its codes with blanks as one word: ``ISO9001`` finds ``ISO 9001``."""
+    """Return the expanded text, and codes written with blanks as one word, so that ``ISO9001`` finds ``ISO 9001``."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
 def list_spellings(phrase: str) -> list[str]:
-    """Return the ways in which documents may write a phrase; its own comes first.
+    """Return the spellings that a phrase may have in the index. The phrase's own spelling comes first.
 
-    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone.
-    One spelling writes all identifiers of the phrase alike.
+    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts.
+    Within one spelling, all identifiers of the phrase are written in the same way.
     """
     ways = [
         expand_identifiers(phrase),
@@ -87,20 +87,20 @@ def list_spellings(phrase: str) -> list[str]:
 
 
 def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word with a digit: as one word in lower case, and as written."""
+    """Yield each word that has a digit, as one word in lower case, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):
             yield whole, match[0]
 
 
-def lexeme_dimension(lexeme: str) -> int:
-    """Return the lexeme's dimension, 1 to DIMENSIONS, as the SQL function computes it."""
+def compute_lexeme_dimension(lexeme: str) -> int:
+    """Return the lexeme's dimension, 1 to DIMENSIONS, equal to that of the SQL function."""
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
 
 def inverse_document_frequency(document_frequency: int, documents: int) -> float:
-    """Return the weight of a term by Lucene's form, ln(1 + (N - df + 0.5) / (df + 0.5)), never negative.
+    """Return ln(1 + (N - df + 0.5) / (df + 0.5)), which is Lucene's form and never negative.
 
     Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
     """
@@ -125,15 +125,15 @@ def _rewrite(text: str, spell: _Spell) -> str:
 
 
 def spell_out(text: str) -> str:
-    """Return ``text`` in NFC, with symbols as words, versions without ``v``, and pairs of CJK characters."""
+    """Return ``text`` in NFC with symbols as words, versions without ``v``, and CJK characters as pairs."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
-        text = _PAIRED.sub(lambda run: f" {' '.join(pairs_of_characters(run.group()))} ", text)
+        text = _PAIRED.sub(lambda run: f" {' '.join(split_into_pairs(run.group()))} ", text)
     return _VERSION.sub("", text)
 
 
-def pairs_of_characters(run: str) -> list[str]:
+def split_into_pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
@@ -160,14 +160,14 @@ def _expand_joined(token: str, spell: _Spell) -> str:
     if separators <= {"'"}:
         return token
     if separators <= {"-", "'"} and all(part.isalpha() and not _CAMEL.search(part) for part in parts):
-        return token  # PostgreSQL indexes the whole and the parts of a hyphenated word.
+        return token  # PostgreSQL itself indexes the whole and the parts of a hyphenated word
     if separators == {"."} and all(part.isdigit() for part in parts):
-        return token  # It is a number or a version.
+        return token
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
-        return "".join(parts)  # It is an abbreviation, as U.S.A.
+        return "".join(parts)  # an abbreviation such as U.S.A.
     words = [word for part in parts for word in _split_camel(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
-        return " ".join(words)  # It is an alternative, as and/or.
+        return " ".join(words)  # an alternative such as and/or
     names = _BETWEEN_NAMES.split(token)
     if len(names) > 1:
         words = [word for name in names for word in _expand_name(name, spell).split()]

@@ -1,4 +1,4 @@
-r"""Read the word lists of each language from `languages/`, one TOML file a language. PURE.
+r"""Read the word lists of each language from `languages/`, which has a TOML file for each language. PURE.
 
 A file has these sections; a language can lack any of them:
 
@@ -55,7 +55,7 @@ def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return this section of all languages that have it, by two-letter code in alphabetical order."""
+    """Return the section ``name`` of all languages that have it, by two-letter code in alphabetical order."""
     return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 

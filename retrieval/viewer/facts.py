@@ -1,4 +1,4 @@
-"""The values of a document by which readers can filter, for its page."""
+"""The facts on a document's page: its values of the fields that are filters."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from django.utils.formats import date_format
 
 from retrieval.models import Document, MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import write_number
+from retrieval.rights.offered_filters import write_plain_number
 
 _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The name of a filter, and the document's value in words."""
-
     label: str
     text: str
 
 
 def list_facts(document: Document) -> list[Fact]:
-    """Return what the document has of the fields that its collection's curators marked as filters, in their order.
+    """Return the document's values of the filters that its collection's curators chose, in their order.
 
-    Fields that every document has are shown elsewhere.
+    Fields that every document has are left out, because the page shows them elsewhere.
     """
-    # A draft's working copy has its collection's filters.
+    # A draft's working copy uses the filters of its collection.
     within = Q(collection=document.collection_id) | Q(collection__drafts__working_copy=document.collection_id)
     marked = MarkedFilter.objects.filter(within).exclude(field__in=BUILT_IN_FILTERS).order_by("position", "pk")
-    facts = (Fact(each.name, _write(document.metadata.get(each.field), each.kind)) for each in marked)
+    facts = (Fact(each.name, _format_fact(document.metadata.get(each.field), each.kind)) for each in marked)
     return [fact for fact in facts if fact.text]
 
 
-def _write(value: object, kind: str) -> str:
+def _format_fact(value: object, kind: str) -> str:
     values: Iterable[object] = value if isinstance(value, list) else [value]
     texts = (
-        _write_one(each, kind) for each in values if isinstance(each, str | int | float) and not isinstance(each, bool)
+        _format_value(each, kind)
+        for each in values
+        if isinstance(each, str | int | float) and not isinstance(each, bool)
     )
     return ", ".join(filter(None, texts))[:_LONGEST]
 
 
-def _write_one(value: str | float, kind: str) -> str:
+def _format_value(value: str | float, kind: str) -> str:
     if kind == MarkedFilter.Kind.DATES:
         try:
             return date_format(date.fromisoformat(str(value)[:10]), "DATE_FORMAT")
         except ValueError:
             return ""
-    return write_number(float(value)) if isinstance(value, int | float) else value.strip()
+    return write_plain_number(float(value)) if isinstance(value, int | float) else value.strip()

@@ -1,7 +1,7 @@
-"""Render Markdown with marked ranges of its source. PURE.
+"""Render Markdown as HTML in which ranges of the source are marked. PURE.
 
-The source is parsed unchanged, and marks are inserted between its tokens. A mark therefore changes no other part of the
-page and never crosses an element, and no document can imitate a mark.
+The source is parsed unchanged, and marks are inserted between the parser's tokens. So a mark changes nothing else on
+the page, never crosses an element, and cannot be imitated by a document.
 
     markdown.use(mark_ranges)
     render(markdown, text, [Mark(120, 180, id="passage")])
@@ -38,9 +38,9 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range ``source[start:end]``, shown as ``mark`` elements with these attributes, one or more in each block.
+    """A range ``source[start:end]`` to show as ``mark`` elements with these attributes.
 
-    Only the first element has the ``id``.
+    A range has at least one element in each block. Only the first has the ``id``.
     """
 
     start: int
@@ -50,10 +50,10 @@ class Mark:
 
 
 def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
-    """Return ``text`` as HTML, with ``marks`` in it.
+    """Return ``text`` as HTML with ``marks``.
 
-    A mark on invisible syntax adds no element. Marks may overlap: the first are the outer ones. Raises: ValueError if
-    ``markdown`` does not use :func:`mark_ranges`.
+    A mark on syntax that is not shown adds no element. Marks may overlap; the first ones are the outer elements.
+    Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -68,7 +68,6 @@ def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMa
 
 
 def mark_ranges(markdown: MarkdownIt) -> None:
-    """Install a markdown-it plugin that lets :func:`render` mark ranges."""
     markdown.core.ruler.at("inline", _parse_inlines)
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
@@ -102,7 +101,7 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
 
 
 class SourceLines:
-    """The lines of a parsed text. A row's cells must be read in order."""
+    """The lines of a parsed text. The cells of a table row must be passed in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -114,7 +113,7 @@ class SourceLines:
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def origins(self, block: Token, opening: Token | None = None) -> list[int]:
-        """Return the source offset of each character of a block's content, and of its end; empty if unknown.
+        """Return the source offset of each character of a block's content, and of its end; [] if unknown.
 
         ``opening`` is the token before the block.
         """
@@ -157,7 +156,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # The signs of an element precede its words; the signs of code also follow them.
+            # The marks of an element such as * precede its words. Those of code also follow its words.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)
@@ -199,7 +198,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
             opened = numbers
 
     for token, start, end in _find_children(inline.content, inline.children or []):
-        runs = [] if token.nesting else list(_cut(origins[start : end + 1], marks))
+        runs = [] if token.nesting else list(_cut_into_pieces(origins[start : end + 1], marks))
         if token.type == "text" and len(runs) > 1:
             done = 0
             for length, numbers in runs:
@@ -216,17 +215,15 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
     yield from switch(())
 
 
-def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
+def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
     covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
 
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
-    """Store the HTML of marked code for the renderer, which would escape it."""
     html, done = [], 0
-    # The last line end is not visible.
-    for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
+    for length, numbers in _cut_into_pieces(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")
         done += length

@@ -1,4 +1,4 @@
-"""Render a document's Markdown with anchors, links and a marked passage."""
+"""Render a document's Markdown with anchors, links and the marked passage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """A renderer of links without a referrer, and of tables and code that scroll."""
+    """Renders links that send no referrer, and tables and code that can scroll."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
@@ -44,7 +44,7 @@ class SafeRenderer(RendererHTML):
         return super().code_block(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
 
 
-def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
+def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
     """Return a CommonMark parser with tables and strikethrough, without HTML and images.
 
     It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
@@ -64,7 +64,7 @@ def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRender
 
 
 def is_web_or_mail_address(url: str) -> bool:
-    """Return whether untrusted text may link there: only absolute web and mail addresses."""
+    """Return whether a link in untrusted text may be shown: only absolute web addresses and mail addresses."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -94,11 +94,11 @@ def render_document(
     line_breaks: bool = False,
     page_starts: Sequence[int] = (),
 ) -> list[str]:
-    """Return ``text`` as HTML, in parts of some screens each.
+    """Return ``text`` as HTML, in parts of a few screens each.
 
-    Text before ``body_start`` is shown as written. Outer headings have the id ``section-OFFSET``, the first marked
-    words ``passage``. Relative links from ``source`` lead to the documents that ``hrefs`` has; dead links become words,
-    images their descriptions. ``line_breaks`` keeps line ends in paragraphs.
+    Text before ``body_start`` is shown as it is. Top-level headings have the id ``section-OFFSET``, and the first
+    marked words ``passage``. Links relative to ``source`` lead to the documents in ``hrefs``. Other relative links
+    become plain words, and images become their descriptions. ``line_breaks`` keeps line ends in paragraphs.
     """
     front = HtmlWriter(text, passage)
     if body_start:
@@ -121,7 +121,6 @@ def render_document(
 
 
 def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
-    """Set the ids of outer headings; return them by the anchors of links."""
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):
@@ -204,6 +203,6 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
     return groups if groups[0] else []
 
 
-_MARKDOWN = safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
-# _resolve_links checks the links when all of them are parsed.
+_MARKDOWN = build_safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
+# All links pass here, because `_resolve_links` checks them after parsing.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The source viewer's page: a document with a marked passage."""
+"""Build the source viewer's page, which shows a document with a marked passage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.documents.extraction.markdown import parse_front_matter
 from retrieval.documents.formats import View, get_view
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow
-from retrieval.text.extracted import sections_above
+from retrieval.text.extracted import find_sections_above
 from retrieval.text.sentences import strip_range
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.passage_borders import PassageBorders
@@ -31,7 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# A million characters of prose take half a second; possible markup takes a hundred times as long.
+# Longer documents, and those with more possible markup, are shown as text. Rendering a million characters of prose
+# takes half a second, a million characters of possible markup a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
@@ -42,14 +43,14 @@ _WRAPPED = (View.PROSE, View.PRINTED)
 
 
 class RecognitionContext(TypedDict, total=False):
-    """A sentence on OCR: a ``warning`` for a doubtful page, ``recognised`` for a certain one."""
+    """A sentence on OCR: a ``warning`` if the page is doubtful, otherwise ``recognised``."""
 
     warning: str
     recognised: str
 
 
 class PrintedContext(RecognitionContext):
-    """A page as printed, from 1. ``problem`` is shown instead of its picture at ``src``."""
+    """The picture of a page; ``number`` starts at 1. If there is a ``problem``, it is shown instead."""
 
     number: int
     count: int
@@ -63,7 +64,10 @@ class PrintedContext(RecognitionContext):
 
 
 class MarkdownContext(TypedDict):
-    """A document with two views. Without ``parts`` its text is shown, and ``not_rendered`` may say why."""
+    """A document that can be shown in two ways.
+
+    If ``parts`` is missing, its text is shown; ``not_rendered`` is the reason.
+    """
 
     rendered_href: str
     text_href: str
@@ -73,7 +77,7 @@ class MarkdownContext(TypedDict):
 
 
 class ViewerContext(TypedDict):
-    """The context of the page. ``look`` are CSS classes, ``parts`` is HTML; a passage adds ``above`` and its place."""
+    """The context of the template. ``look`` are CSS classes, ``parts`` is HTML."""
 
     has_text: bool
     marked: tuple[int, int] | None
@@ -95,12 +99,10 @@ class ViewerContext(TypedDict):
 def page_context(
     document: Document, served: DocumentText, query: Mapping[str, str], borders: PassageBorders | None = None
 ) -> ViewerContext:
-    """Return the context of the viewer's page for the served text; ``parts`` is its HTML.
+    """Return the context of the viewer's page for ``served``, a document's text.
 
-    With ``borders``, it is the exact text with the borders of its passages.
-
-    ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text;
-    invalid values are ignored.
+    ``query`` may contain a passage (``start``, ``end``), a page of a PDF (``page``), and ``view=text`` to show the
+    exact text. Invalid values are ignored. ``borders`` shows the exact text with the borders of its passages.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -116,8 +118,8 @@ def page_context(
         "look": "is-tabular" if view in (View.RECORDS, View.TABLES) else "",
     }
     if passage:
-        context["above"] = sections_above(sections, passage[0])
-        context["page"] = plain_text.page_number(served.pages, passage[0])
+        context["above"] = find_sections_above(sections, passage[0])
+        context["page"] = plain_text.find_page_number(served.pages, passage[0])
         context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None
     if view is View.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
@@ -144,15 +146,13 @@ def page_context(
 
 @dataclass(frozen=True, slots=True)
 class NearParts:
-    """The parts of a page around its passage."""
-
     parts: Sequence[str]
     is_cut_before: bool
     is_cut_after: bool
 
 
 def cut_around_passage(parts: Sequence[str]) -> NearParts:
-    """Return the passage's part and the two beside it, or the first two without a passage."""
+    """Return the part with the passage, and the parts before and after it; without a passage, the first two."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return NearParts(parts[first:last], first > 0, last < len(parts))
@@ -166,7 +166,7 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
         if len(shown) <= _OUTLINE_ENTRIES:
             break
     shown = shown[:_OUTLINE_ENTRIES]
-    above = sections_above(shown, marked[0]) if marked else []
+    above = find_sections_above(shown, marked[0]) if marked else []
     current = above[-1].start if above else None
     top = min((section.level for section in shown), default=1)
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
@@ -192,7 +192,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
-        # Readers of this document may read its whole collection.
+        # Who may read this document may also read the titles of its collection's documents.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -205,12 +205,11 @@ def _build_markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    # Some text is not visible, such as the address of a link.
+    # The passage may be text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
         return context | {"parts": parts, "look": "is-rendered"}
-    # A slide without words has no part.
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
     above = [f'<p class="slide-number" id="page-{number}">{label.format(number)}</p>' for number in numbers]
@@ -225,10 +224,10 @@ def write_tables(
     sections: Sequence[Heading],
     query: Mapping[str, str],
 ) -> bool:
-    """Write each table as a part, with the text between; return False if there are no tables.
+    """Write each table as a part, and the text between tables. Return False if the document has no tables.
 
-    A table shows the rows around the passage, or the first. ``query`` may name a table and its stretch of ``rows``,
-    from 1.
+    Of a long table, the rows around the passage are shown, or else the first rows. ``query`` may choose a table and a
+    range of ``rows``, from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
@@ -288,7 +287,6 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # The browser sorts by this value.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
         writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)
@@ -308,7 +306,7 @@ def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
 ) -> PrintedContext:
     pages = {number: (start, end) for number, start, end in served.pages}
-    number = plain_text.page_number(served.pages, passage[0]) if passage else None
+    number = plain_text.find_page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
     number = (asked if asked in pages else number) or next(iter(pages))
     printed: PrintedContext = {
@@ -325,7 +323,7 @@ def _build_printed_context(
     words = served.text[first : max(first, last)]
     try:
         before = served.text[start:first]
-        layout = _measure(document, served, number, words, before)
+        layout = _measure_printed_page(document, served, number, words, before)
     except pdf_pages.PageBusy:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
@@ -346,12 +344,14 @@ def _build_printed_context(
     }
 
 
-def _measure(document: Document, served: DocumentText, number: int, words: str, before: str) -> pdf_pages.PageLayout:
-    """Return the page's size and the boxes of the words, from OCR if the page was recognised.
+def _measure_printed_page(
+    document: Document, served: DocumentText, number: int, words: str, before: str
+) -> pdf_pages.PageLayout:
+    """Return the page's size and the boxes of ``words``. For a page that OCR read, the boxes come from OCR.
 
     Raises: PageNotDrawn, PageBusy.
     """
-    source = file_of(document)
+    source = find_document_file(document)
     if number not in {page for page, _confidence in served.recognised}:
         return pdf_pages.measure_page(source, number, words, before, served.content_hash)
     layout = pdf_pages.measure_page(source, number, content_hash=served.content_hash)
@@ -382,7 +382,7 @@ def _build_page_address(pages: Iterable[int], number: int, passage: tuple[int, i
     return f"{_build_query(passage, page=number)}#page-{number}" if number in pages else ""
 
 
-def file_of(document: Document) -> pdf_pages.Source:
+def find_document_file(document: Document) -> pdf_pages.Source:
     """Return the document's file. Raises: PageNotDrawn if it is missing."""
     try:
         try:

@@ -1,4 +1,4 @@
-"""Write a document's text with the borders of its passages."""
+"""Show a document's text with the borders of its passages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARAMETER = "passages"
 
 @dataclass(frozen=True, slots=True)
 class ShownBorder:
-    """A passage whose borders are drawn; ``number`` counts from 1, ``overlap`` the characters of the one before."""
+    """A passage in the text. ``overlap`` is the number of characters that the passage before also contains."""
 
     chunk: Chunk
     overlap: int = 0
@@ -38,12 +38,10 @@ class ShownBorder:
 
 @dataclass(frozen=True, slots=True)
 class PassageBorders:
-    """The borders of all passages of a document, by ascending start."""
-
     shown: Sequence[ShownBorder]
 
     def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:
-        """Write the whole text; words of several passages are within ``span.overlap``."""
+        """Write the whole text. Text that two passages contain is within ``span.overlap``."""
         page_at = {start: number for number, start, _end in pages}
         anchors = {section.start: section.anchor for section in sections}
         starts: dict[int, list[ShownBorder]] = {}
@@ -85,11 +83,11 @@ def _write_words(writer: HtmlWriter, start: int, end: int, within: Sequence[int]
 
 
 def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
-    """Return the borders of the passages; None for users who see no debug panel."""
+    """Return the passages of the document; None for users who may not see the debug panel."""
     if not may_debug(user):
         return None
     fields = ("ordinal", "start", "end", "page", "heading_path", "token_count", "canonical_questions", "document")
-    address = _find_admin_address(document, user)
+    address = _make_admin_address(document, user)
     shown: list[ShownBorder] = []
     reached = 0
     for chunk in Chunk.objects.filter(document=document).only(*fields).order_by("start", "ordinal"):
@@ -98,8 +96,7 @@ def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
     return PassageBorders(shown)
 
 
-def _find_admin_address(document: Document, user: AnyUser) -> Callable[[Chunk], str]:
-    """Return a function that gives the address of a passage's page in the admin, or "" if the user may not open it."""
+def _make_admin_address(document: Document, user: AnyUser) -> Callable[[Chunk], str]:
     may_view = is_staff_with(user, "retrieval.view_chunk")
     if not may_view or not Collection.objects.curated_by(user).filter(pk=document.collection_id).exists():
         return lambda _chunk: ""

@@ -1,4 +1,4 @@
-"""Draw a page of a PDF file and find words on it, in the sandbox, because files are untrusted."""
+"""Draw a page of a PDF file, and find words on it. Runs in the sandbox, because files are untrusted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from PIL import Image, ImageOps
 
 from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, read_page
-from retrieval.documents.extraction.printed import Box, PrintedPage, around, order_lines, turn_box
-from retrieval.documents.extraction.printed_tables import set_tables
+from retrieval.documents.extraction.printed import Box, PrintedPage, find_surrounding_box, order_lines, turn_box
+from retrieval.documents.extraction.printed_tables import replace_by_tables
 
 WIDTH_PIXELS = 1400
-# The picture of a huge page stays below 40 MB in memory.
+# Larger pages are drawn smaller, so that a picture takes less than 40 MB of memory.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500
@@ -26,20 +26,19 @@ FoundBox = tuple[int, int, int, int]
 
 
 class CannotDraw(Exception):
-    """An error: the file cannot be opened, or has no such page."""
+    """An error: the file cannot be opened, or does not have this page."""
 
 
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
-    """Return the picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
     if not _is_pdf(file):
         image = _open_picture(file, number)
-        width, height, _scale = _scaled(*image.size)
-        return None, _save(image.convert("RGB").resize((width, height)))
-    with _page(file, number) as page:
-        _width, _height, scale = _picture_size(page)
+        width, height, _scale = _compute_scaled_size(*image.size)
+        return None, _encode_picture(image.convert("RGB").resize((width, height)))
+    with _open_page(file, number) as page:
+        _width, _height, scale = _compute_picture_size(page)
         bitmap = page.render(scale=scale)
         image = bitmap.to_pil().convert("RGB")
-    return None, _save(image)
+    return None, _encode_picture(image)
 
 
 def _is_pdf(file: BinaryIO) -> bool:
@@ -57,35 +56,35 @@ def _open_picture(file: BinaryIO, number: int) -> Image.Image:
         raise CannotDraw(f"Page {number} of the picture cannot be read: {error}") from error
 
 
-def _save(image: Image.Image) -> bytes:
+def _encode_picture(image: Image.Image) -> bytes:
     out = io.BytesIO()
     image.save(out, "WEBP", quality=80, method=2)
     return out.getvalue()
 
 
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
-    """Return the picture's size in pixels, and boxes around ``words``. Raises: CannotDraw.
+    """Return the picture's size in pixels, and the boxes of ``words``. Raises: CannotDraw.
 
-    The occurrence with about ``expected`` letters and digits before it is chosen.
+    If the words occur several times, the occurrence is chosen that has about ``expected`` letters and digits before it.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
-        width, height, _scale = _scaled(*_open_picture(file, number).size)
+        width, height, _scale = _compute_scaled_size(*_open_picture(file, number).size)
         return {"width": width, "height": height, "boxes": boxes}, b""
-    with _page(file, number) as page:
-        width, height, _scale = _picture_size(page)
+    with _open_page(file, number) as page:
+        width, height, _scale = _compute_picture_size(page)
         if words.strip():
             added = Added(page.pdf)
             added.hide_layers(page)
             printed = read_page(page)
             added.read_annotations(page, printed)
-            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
             boxes = find_boxes(printed, words, expected)
         return {"width": width, "height": height, "boxes": boxes}, b""
 
 
 @contextmanager
-def _page(file: BinaryIO, number: int) -> Iterator[Any]:
+def _open_page(file: BinaryIO, number: int) -> Iterator[Any]:
     try:
         document = pypdfium2.PdfDocument(file)
         if not 1 <= number <= len(document):
@@ -99,29 +98,28 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
         raise CannotDraw(f"Page {number} cannot be read: {error}") from error
 
 
-def _picture_size(page: Any) -> tuple[int, int, float]:
-    return _scaled(*(max(float(side), 1.0) for side in page.get_size()))
+def _compute_picture_size(page: Any) -> tuple[int, int, float]:
+    return _compute_scaled_size(*(max(float(side), 1.0) for side in page.get_size()))
 
 
-def _scaled(width: float, height: float) -> tuple[int, int, float]:
+def _compute_scaled_size(width: float, height: float) -> tuple[int, int, float]:
     scale = min(WIDTH_PIXELS / width, (MOST_PIXELS / (width * height)) ** 0.5)
     return max(1, round(width * scale)), max(1, round(height * scale)), scale
 
 
 def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
-    """Return boxes around ``words``, one a line; ``expected`` chooses as in :func:`find_words`."""
     page.lines = order_lines(page.lines, page.height)
     first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
     start = 0
     found = []
     for line in page.lines:
         if boxes := line.boxes[max(0, first - start) : max(0, last - start)]:
-            found.append(_to_units(around(boxes), page))
+            found.append(_scale_box(find_surrounding_box(boxes), page))
         start += len(line.text)
     return found[:MOST_BOXES]
 
 
-def _to_units(box: Box, page: PrintedPage) -> FoundBox:
+def _scale_box(box: Box, page: PrintedPage) -> FoundBox:
     width, height = (page.height, page.width) if page.turned in (90, 270) else (page.width, page.height)
     left, top, right, bottom = turn_box(box, page.turned, width, height)
     x, y = round(left * UNITS / width), round(top * UNITS / height)
@@ -129,9 +127,9 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 
 
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
-    """Return the range of the words in ``characters``; None if not found.
+    """Return start and end of ``words`` in ``characters``; None if they are not found.
 
-    Only letters and digits are compared, because the text joins words at line ends and splits ligatures.
+    Only letters and digits are compared, because the extracted text joins hyphenated words and replaces ligatures.
     """
     letters = keep_letters(words)
     page: list[str] = []
@@ -152,7 +150,6 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
 
 
 def keep_letters(text: str) -> str:
-    """Return the letters and digits of ``text``, in one case and form."""
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()
     )

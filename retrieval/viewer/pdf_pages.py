@@ -1,4 +1,4 @@
-"""Pictures of PDF pages, and the places of passages on them. PURE.
+"""Get pictures of PDF pages, and the positions of passages on them. PURE.
 
 The sandbox draws one page at a time on a machine.
 """
@@ -25,7 +25,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# A page waits this long for its turn; at most MOST_WAITING pages wait in a process.
+# Seconds that a request waits to be drawn, and how many requests may wait in a process.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 
@@ -34,13 +34,13 @@ Source = sandbox.Source
 Box = tuple[int, int, int, int]
 """Left, top, width and height on a page, in 1/10,000 of the page."""
 
-# A reader waits for the layout, so it has its own slots.
+# Measuring a page has its own slots, because a reader waits for it.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
 DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
 
 class PageNotDrawn(Exception):
-    """An error: the file is missing or damaged, or has no such page; for the log, not for readers."""
+    """An error: the file is missing or damaged, or does not have this page. The message is for the log."""
 
 
 class PageBusy(PageNotDrawn):
@@ -49,7 +49,7 @@ class PageBusy(PageNotDrawn):
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """The size of a page's picture in pixels, and the boxes of the words; may be empty."""
+    """The size of a page's picture in pixels, and boxes around the words, if any were found."""
 
     width: int
     height: int
@@ -57,7 +57,7 @@ class PageLayout:
 
 
 class DrawingArguments(TypedDict):
-    """The arguments of a drawing function. ``words`` are the text to measure, at about ``expected`` letters."""
+    """The arguments of a function in `pdf_drawing`. ``words`` are searched at about ``expected`` letters."""
 
     number: int
     words: NotRequired[str]
@@ -66,21 +66,21 @@ class DrawingArguments(TypedDict):
 
 _layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
 _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
-# Slots are created before the web server forks, so that all processes share them.
+# Created before the web server forks, so that all its processes share them.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
 
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
-    """Return the layout of page ``number`` (from 1), with boxes around ``words``.
+    """Return the size of page ``number`` (from 1), and boxes around ``words``.
 
-    The occurrence after a text about as long as ``before`` is chosen. The result is cached by ``content_hash``. Raises:
-    PageNotDrawn, PageBusy.
+    If the words occur several times, the occurrence is chosen whose preceding text is about as long as ``before``. The
+    result is cached by ``content_hash``. Raises: PageNotDrawn, PageBusy.
     """
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
-    # The text may be too long to send.
+    # ``before`` may be too long for a message to the sandbox, so only its length is sent.
     arguments: DrawingArguments = {
         "number": number,
         "words": words[:_LONGEST_WORDS],
@@ -98,7 +98,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
 
 
 def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
-    """Return the picture if it was drawn before. Raises: PageNotDrawn if drawing failed recently."""
+    """Return the page's cached picture, or None. Raises: PageNotDrawn if drawing failed recently."""
     kept = cache / f"{content_hash}-{number}.webp"
     try:
         data = kept.read_bytes()
@@ -110,7 +110,7 @@ def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | No
 
 
 def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> bytes:
-    """Draw the page as WebP, cache the picture and return it. Raises: PageNotDrawn, PageBusy."""
+    """Draw the page, cache its picture (WebP) and return it. Raises: PageNotDrawn, PageBusy."""
     _, data = _run_in_sandbox("draw", source, {"number": number}, content_hash)
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
         raise _record_failure(content_hash, number, "What was drawn is no picture.")
@@ -131,7 +131,6 @@ def _keep_picture(kept: Path, data: bytes) -> None:
 
 
 def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, content_hash: str) -> tuple[Any, bytes]:
-    """Run a drawing function in the sandbox. Raises: PageNotDrawn, PageBusy."""
     number = arguments["number"]
     _check_failures(content_hash, number)
     limits, slots = (LAYOUT_LIMITS, _measuring_slots) if function == "measure" else (DRAWING_LIMITS, _drawing_slots)
@@ -139,13 +138,12 @@ def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, 
         raise PageBusy(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
-            # Another request may have failed meanwhile.
             _check_failures(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
         raise PageBusy(str(error)) from error
     except (OSError, sandbox.SandboxUnavailable) as error:
-        # The next attempt may succeed, so the failure is not remembered.
+        # Not the file's fault, so the failure is not remembered.
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxError as error:
         raise _record_failure(content_hash, number, f"Page {number}: {error}") from error

@@ -1,4 +1,4 @@
-"""Write text and source code as HTML, with the passage marked. PURE."""
+"""Write text and source code as HTML with the passage marked. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# A browser lays out only the parts near the window.
+# Length of the HTML's parts. A browser lays out only the parts that are near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -30,7 +30,7 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """A writer of escaped ranges of ``text`` between elements; the first mark has the id ``passage``."""
+    """Writes HTML and escaped ranges of ``text``. The first mark has the id ``passage``."""
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
         self.text = text
@@ -65,15 +65,15 @@ class HtmlWriter:
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Write numbered lines, in parts of 200.
+    """Write numbered lines of code, in parts of _LINES_IN_PART lines.
 
-    Line n has the id ``Ln``; ``line_label`` is for screen readers. A line includes its end.
+    Line n has the id ``Ln``. ``line_label`` is the label for screen readers.
     """
     position = 0
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
         end = position + len(line)
         label = escape(line_label.format(number))
-        # The Tab key stops only at the passage's lines.
+        # The Tab key should stop only at lines of the passage.
         skipped = "" if writer.touches(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
@@ -93,7 +93,7 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """Write the text, or its part ``within`` a range, in pieces of a few screens.
+    """Write the text, or its range ``within``, in parts of a few screens.
 
     Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """
@@ -134,19 +134,19 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """Return the passage in two query parameters; None if it has no words."""
+    """Return the range in two query parameters; None if it is invalid, or contains only white space."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    # The page scrolls to the first character, so it must be visible.
+    # White space is stripped, because the page scrolls to the first character.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
-    """Replace line ends inside paragraphs by spaces; all offsets stay.
+    """Replace line ends within paragraphs by spaces. Offsets do not change.
 
-    A line end is inside a paragraph if its line is nearly as long as the longest lines, and no empty line, heading or
-    list entry follows.
+    A line end is within a paragraph if the line is nearly as long as the longest lines, and the next line is not empty,
+    a heading or a list item.
     """
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())
@@ -169,5 +169,5 @@ def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
     return "".join(joined[:-1])
 
 
-def page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:
+def find_page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:
     return next((number for number, start, end in pages if start <= position < end), None)

@@ -1,4 +1,4 @@
-"""Views of documents with cited passages, of original files, and of the library."""
+"""Views of the library, of documents with the cited passage, and of original files."""
 
 from __future__ import annotations
 
@@ -27,20 +27,27 @@ from django.views.decorators.http import require_safe
 
 from core.database import release_connections
 from core.users import may_debug
-from retrieval.documents.deletion import page_pictures
+from retrieval.documents.deletion import get_page_picture_folder
 from retrieval.documents.file_icons import choose_icon
 from retrieval.documents.formats import View, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
-from retrieval.rights.chosen_filters import build_form, list_chips, read_form, remove, to_query, to_restrictions
-from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.chosen_filters import (
+    build_form,
+    build_query,
+    list_chips,
+    read_chosen_filters,
+    remove_chip,
+    to_restrictions,
+)
+from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import list_passing
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.facts import list_facts
-from retrieval.viewer.page import cut_around_passage, file_of, page_context
+from retrieval.viewer.page import cut_around_passage, find_document_file, page_context
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
-from retrieval.viewer.table_page import table_context
+from retrieval.viewer.table_page import build_table_context
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +55,6 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# The policy of the browser's PDF viewer allows only styles and the file.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -85,8 +91,8 @@ def library(request: HttpRequest) -> HttpResponseBase:
         documents = documents.filter(collection__slug=wanted["collection"])
     for word in wanted["q"].split()[:10]:
         documents = documents.filter(Q(title__icontains=word) | Q(source__icontains=word))
-    offered = list_offered(request.user, wanted["collection"])
-    chosen, problem = read_form(request.GET, offered)
+    offered = list_offered_filters(request.user, wanted["collection"])
+    chosen, problem = read_chosen_filters(request.GET, offered)
     if chosen:
         within = tuple(each.pk for each in collections)
         narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
@@ -101,7 +107,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
         "rows": [(document, choose_icon(document.media_type)) for document in listed],
         "wanted": wanted,
         "filter_fields": build_form(offered, chosen),
-        "filter_chips": [(chip, _write_query(kept, remove(chosen, chip.token))) for chip in chips],
+        "filter_chips": [(chip, _write_query(kept, remove_chip(chosen, chip.token))) for chip in chips],
         "filter_problem": problem,
         "query": _write_query(kept, chosen),
         "asked": _write_query({"collection": wanted["collection"]}, chosen),
@@ -110,28 +116,26 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 
 def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
-    """Return the list's parameters for a link."""
-    query = to_query(chosen)
+    query = build_query(chosen)
     query.update(wanted)
     return query.urlencode()
 
 
 @_for_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show the served text, with ``?start=&end=`` marked; ``?sheet`` shows the passage and its surroundings alone.
+    """Show a document's text. ``?start=&end=`` marks a passage; ``?sheet`` shows only the text around it.
 
-    ``?passages`` draws the borders of its passages, for those who see the debug panel.
-
-    Raises: Http404 if the visitor may not read it.
+    ``?passages`` shows the borders of passages, to those who may see the debug panel. Raises: Http404 if the visitor
+    may not read the document.
     """
     found = _get_document(request, document_id)
     context = {
         "document": found,
-        "came_from": _find_page_before(request),
+        "came_from": _find_referring_conversation(request),
         "facts": list_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
-        # A browser would run other addresses.
+        # Other schemes, such as javascript:, could run code in the browser.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
     readable = Document.objects.readable_by(request.user)
@@ -162,10 +166,13 @@ def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) ->
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Show a table of the document, by its position from 0."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
-    context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
+    context = {
+        "document": found,
+        "came_from": _find_referring_conversation(request),
+        **build_table_context(asked, request.GET),
+    }
     return render(request, "retrieval/table.html", context)
 
 
@@ -176,7 +183,7 @@ def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show a PDF file in the browser's viewer, at ``#page=``. Raises: Http404 for other and missing files."""
+    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or no PDF."""
     found = _get_document(request, document_id)
     if found.media_type != PDF:
         raise Http404
@@ -193,10 +200,10 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @require_safe
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Send a PDF page as a picture.
+    """Send the picture of a page.
 
-    An error is a picture, too: status 422 if the page cannot be drawn, 503 with Retry-After if too many are being
-    drawn.
+    An error is shown as a picture too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too
+    many are being drawn.
     """
     if refusal := _refuse_anonymous(request):
         return refusal
@@ -204,14 +211,14 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     if get_view(found.media_type) is not View.PRINTED:
         raise Http404
     try:
-        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
+        data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
         if data is None:
-            source = file_of(found)
-            # Other requests need the connections of waiting ones.
+            source = find_document_file(found)
+            # While this request waits, other requests can use its database connection.
             release_connections()
-            data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
+            data = pdf_pages.draw_picture(source, number, get_page_picture_folder(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # A user who loses the right to read sees the picture for at most an hour.
+        # A browser may show the picture for an hour after the user lost the right to read the document.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -230,8 +237,7 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     return response
 
 
-def _find_page_before(request: HttpRequest) -> str:
-    """Return the address of the conversation that linked here; else empty."""
+def _find_referring_conversation(request: HttpRequest) -> str:
     try:
         before = urlsplit(request.headers.get("Referer", ""))
         is_conversation = resolve(before.path).view_name in ("chat:conversation", "chat:shared")
@@ -246,9 +252,9 @@ def _get_document(request: HttpRequest, document_id: int) -> Document:
 
 
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """Send the file to be saved, never shown, because its content is untrusted.
+    """Send the file as a download. It is never shown in the browser, because its content is untrusted.
 
-    Raises: Http404 if it is missing.
+    Raises: Http404 if the file is missing.
     """
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
     return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
@@ -267,9 +273,8 @@ def _send_file(
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
     response: Any
     if isinstance(request, ASGIRequest):
-        # FileResponse would be read whole before its first byte is sent.
+        # An ASGI server would read a FileResponse completely before it sends the first byte.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
-        # The file is also closed if the response ends before its first block.
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
         response["Content-Disposition"] = content_disposition_header(as_attachment, name)

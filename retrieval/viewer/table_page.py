@@ -19,7 +19,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """A column's name, its typed filter, and the address that sorts by it."""
+    """A column of a shown table: its name, the filter that the user typed, and the URL that sorts by it."""
 
     name: str
     field: str
@@ -30,11 +30,11 @@ class ColumnHead:
     is_number: bool
 
 
-def table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
+def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
     """Return the context of a table's page.
 
-    ``query`` has a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest
-    first) and the page (``page``, from 1). ``problem`` names the columns with invalid filters.
+    ``query`` may contain a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for
+    highest first), and the page (``page``, from 1). ``problem`` names the columns whose filters are invalid.
     """
     known = load_known(table)
     typed = {f"c{at}": _read_typed(query, f"c{at}") for at in range(len(known.columns))}

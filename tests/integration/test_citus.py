@@ -21,7 +21,7 @@ from retrieval.exceptions import SearchUnavailable
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, list_nodes
-from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
+from retrieval.index.vector_index import build_indexed_distance, build_scan_settings, get_index_name
 from retrieval.models import Chunk, Collection, Document, Visibility
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
@@ -111,16 +111,16 @@ def test_distributed_it_finds_the_same(on_one_server):
     assert count_vector_indexes() == 6
     # The settings of a scan apply on the nodes, and its index is used there.
     embedder = active_embedder()
-    with statements_within(30, {**scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
+    with statements_within(30, {**build_scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
         assert row("SELECT min(current_setting('hnsw.ef_search')) FROM retrieval_chunk") == ("123",)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"EXPLAIN SELECT chunk_id FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk} "
-                f"ORDER BY {indexed_distance(embedder)} LIMIT 5",
+                f"ORDER BY {build_indexed_distance(embedder)} LIMIT 5",
                 [HalfVector(embedder_choice.get_embedder().embed_query("pump")).to_text()],
             )
             plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert f"Index Scan using {index_name(embedder)}_" in plan
+    assert f"Index Scan using {get_index_name(embedder)}_" in plan
 
 
 def test_while_shards_are_rebalanced_it_finds_the_same(on_one_server):

@@ -241,7 +241,7 @@ def test_what_may_be_done_depends_on_permissions(client, profile, version, libra
     client.logout()
     assert client.get(PLAYGROUND).status_code == 302
     assert client.post(publish(version)).status_code == 302
-    assert profiles.published_version() is None
+    assert profiles.find_published_version() is None
 
 
 @on_several_connections

@@ -2,7 +2,7 @@
 
 from retrieval.documents.extraction import extract
 from retrieval.tables.known_tables import KnownRow, KnownTable
-from retrieval.tables.table_reading import plain_cell, read_tables
+from retrieval.tables.table_reading import read_tables, strip_cell
 
 
 def read_table(source, filename):
@@ -16,7 +16,7 @@ def known_table(source, filename):
     table = read_table(source, filename)
     rows = []
     for ordinal, row in enumerate(table.rows):
-        cells = [plain_cell(text[start:end]) for start, end in row.cells]
+        cells = [strip_cell(text[start:end]) for start, end in row.cells]
         values = tuple(cell or None if value is None else value for value, cell in zip(row.values, cells, strict=True))
         rows.append(KnownRow(ordinal, values))
     return KnownTable(

@@ -17,7 +17,7 @@ from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
 from retrieval.search.pipeline import search
-from retrieval.search.shown_tables import nearness_in, show_table
+from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import ShownTable, TableResult
 from retrieval.tables.stored_tables import find_candidates
@@ -91,5 +91,5 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
             passages = [hit.passage for hit in found.hits]
             searched = found.trace.query
             candidates = find_candidates(searched, filters, passages)
-            computed = answer_from_tables(searched, candidates, nearness_in)
+            computed = answer_from_tables(searched, candidates, make_nearness)
             yield question, computed, show_table(searched, candidates, passages)

@@ -1,4 +1,4 @@
-"""Copy documents to another collection, without reading or embedding them again."""
+"""Copy documents with their passages and vectors to another collection, so that they need not be read again."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from retrieval.index.chunk_writer import (
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
-# A copy keeps its own place, and its own job ingests it if needed.
+# Columns that are not copied, because they belong to the row itself or to its ingestion job.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [
     str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
 ]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
-# A copied document (other) and its copy (own).
 _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
-    """Make the documents of the same sources in ``collection`` equal to ``documents``, in one transaction.
+    """Make the documents in ``collection`` with the sources of ``documents`` equal to them, in one transaction.
 
-    Documents and passages that both have keep their ids, so that citations stay valid. Unread documents are read there
-    too. All ``documents`` are of one collection, in the same language.
+    If a document or passage exists on both sides, its copy keeps its id, so that citations stay valid. A copy of a
+    document that was not read yet is read in its new collection. All ``documents`` must be of one collection, with the
+    same text-search configuration.
     """
     if not documents:
         return
@@ -48,7 +48,7 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         forget_files(previous_files)
 
 
-def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
+def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
     given = {"others": list(counterparts), "own": list(counterparts.values()), **parameters}
     with connection.cursor() as cursor:
         cursor.execute(statement, given)
@@ -56,12 +56,12 @@ def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any)
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Insert or update rows for these documents and their parents; return the new id for each of ``ids``."""
+    """Insert or update rows for these documents and their parents. Return the copy's id for each of ``ids``."""
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
     renewed = [f"{name} = excluded.{name}" for name in _COPIED]
-    rows = _execute(
+    rows = _execute_for_pairs(
         f"""
         WITH copied AS (
             INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
@@ -80,7 +80,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         ids=list(ids),
     )
     counterparts = dict(rows)
-    _execute(
+    _execute_for_pairs(
         f"""
         UPDATE retrieval_document AS document
         SET parent_id = (
@@ -99,7 +99,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
 def _copy_texts(counterparts: Mapping[int, int]) -> None:
     DocumentText.objects.filter(pk__in=counterparts.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
-    _execute(
+    _execute_for_pairs(
         f"""
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
@@ -110,14 +110,13 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Give each document the chunks of its counterpart, with vectors of every embedder.
+    """Copy the chunks of each key of ``counterparts`` to its value, with the vectors of every embedder.
 
-    If the index fingerprints are equal, a chunk that is equal in both keeps its id. Must run before the texts are
-    copied, because those contain the fingerprints.
+    An equal chunk keeps its id if the fingerprints of both indexes are equal. Must run before the texts are copied,
+    because the fingerprints are stored with the texts.
     """
     statistics = lock_statistics(collection.pk)
-    # Each chunk is used once.
-    rows = _execute(
+    rows = _execute_for_pairs(
         f"""
         WITH numbered AS (
             SELECT id, document_id, chunk.content_hash, canonical_questions, questions_edited, recipe,
@@ -139,7 +138,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     kept: dict[int, int] = dict(rows)
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    _execute(
+    _execute_for_pairs(
         """
         WITH other AS MATERIALIZED (
             SELECT own_id, ordinal, start, "end", page, blocks
@@ -157,7 +156,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     )
     added = _insert_others(counterparts, kept, statistics)
     ids = [pk for pk, _ in added]
-    _execute(
+    _execute_for_pairs(
         f"""
         WITH own AS MATERIALIZED (
             SELECT pair.other, id, document_id, ordinal FROM {_PAIRS} JOIN retrieval_chunk ON document_id = pair.own
@@ -185,7 +184,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_others(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the chunks that have no counterpart in ``kept``; return the id and the length of each copy."""
+    """Copy the chunks that have no equal chunk in ``kept``. Return id and length of each copy."""
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
@@ -193,7 +192,7 @@ def _insert_others(
         add_configurations(statistics, theirs.configurations.split())
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
         questions_edited, blocks, configuration, search_vector, length"""
-    return _execute(
+    return _execute_for_pairs(
         f"""
         INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)
         SELECT pair.own, %(collection)s, {copied},

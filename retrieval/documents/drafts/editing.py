@@ -18,7 +18,7 @@ def find_draft(working_copy: Collection) -> Draft | None:
 
 
 def reason_not_to_change(collection: Collection) -> str:
-    """Return a sentence that says why the collection's documents may not be changed now; empty if they may."""
+    """Return why the collection's documents may not be changed now, as a sentence; empty if they may."""
     draft = find_draft(collection)
     if draft is not None:
         if draft.status == Draft.Status.OPEN:
@@ -35,9 +35,9 @@ def reason_not_to_change(collection: Collection) -> str:
 
 
 def reason_not_to_bring(collection: Collection) -> str:
-    """Return why no source may bring documents into the collection now; empty if one may.
+    """Return why no source may add documents to the collection now, as a sentence; empty if a source may.
 
-    A source cannot be moved to a draft, so ``reason_not_to_change`` gives the wrong advice.
+    The reason differs from ``reason_not_to_change``, which advises to work in a draft: a source cannot.
     """
     reason = reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:
@@ -49,12 +49,11 @@ def reason_not_to_bring(collection: Collection) -> str:
 
 @contextmanager
 def lock_for_change(*collection_ids: int) -> Iterator[None]:
-    """Run a transaction in which the collections' documents may be changed; no draft begins or is published meanwhile.
+    """Run a transaction during which no draft of these collections can begin or be published.
 
-    Raises: DocumentRejected, before anything is done.
+    Raises: DocumentRejected, before the block runs, if the documents of a collection may not be changed.
     """
     with transaction.atomic():
-        # One order of locks avoids deadlocks between changes of several collections.
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
         for collection in rows.order_by("pk"):
             if reason := reason_not_to_change(collection):

@@ -1,6 +1,7 @@
-"""Change documents in a draft: a working copy of their collection, which is published as a whole or not at all.
+"""Begin, publish and discard drafts.
 
-A collection with an open draft, or with a gate on its documents, changes only by publishing a draft.
+A draft is a working copy of a collection's documents, which is published as a whole. While a collection has an open
+draft or a gate on its documents, they can only be changed by publishing a draft.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from retrieval import gates
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import find_draft
 from retrieval.gates import PublicationRefused
-from retrieval.index.chunk_writer import lock_statistics, refresh_planner_statistics, reweigh
+from retrieval.index.chunk_writer import lock_statistics, recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -32,20 +33,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# A slug has 50 characters, from which "-draft-" and the draft's number are taken; a name has 200.
+# Longest parts of a collection's slug and name in the working copy's. "-draft-" and the draft's number are added to the
+# slug.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
-# Documents per transaction: enough to make its commit cheap, and few enough for lively progress.
+# Documents per transaction: a compromise between fewer commits and more frequent reports of progress.
 DOCUMENTS_A_STEP = 100
 
 
 class DraftRefused(RagsiteError):
-    """The draft cannot be begun, published or discarded now. For the admin who asked."""
+    """An error: the draft cannot be begun, published or discarded now. The message is for the admin who tried to."""
 
 
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
-    """Create a draft of the collection, which a worker fills with its documents.
+    """Create a draft of the collection. A worker then copies the documents into it.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents still to be read.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are not read yet.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -61,7 +63,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
-            # A draft's working copy has its collection's rights.
+            # Rights to a working copy are those to its collection, so it needs no visibility of its own.
             visibility=Visibility.GRANTED,
         )
         draft.save(update_fields=["working_copy"])
@@ -70,20 +72,22 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
 
 
 def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
-    """Queue the draft for publication: a worker replaces the collection's documents in one transaction.
+    """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    If gates object, ``override`` must give the reason, which is recorded. A change before the publication cancels the
-    permission. Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being
-    read; PublicationRefused if a gate objects.
+    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. If a
+    document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the draft is not
+    open, has no change, or has documents that are being read; PublicationRefused if a gate objects and there is no
+    reason.
     """
     with transaction.atomic():
-        draft = _lock(draft, Draft.Status.OPEN)
-        # Writers lock these rows. After this lock every writer has finished, or will see status PUBLISHING.
-        list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
+        draft = _lock_draft(draft, Draft.Status.OPEN)
+        # Writers lock the same rows first. So every earlier writer has finished now, and every later one sees the
+        # status PUBLISHING.
+        list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
-        if not changes_of(draft):
+        if not find_draft_changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
-        versions = versions_of(draft)
+        versions = read_versions(draft)
         objections = gates.objections_to(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
@@ -111,9 +115,9 @@ def _require_read(collection: Collection | None) -> None:
 
 
 def discard(draft: Draft) -> Draft:
-    """Discard the draft; a worker removes its working copy. Raises: DraftRefused while it is being published."""
+    """Discard the draft. A worker then deletes its working copy. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
-        draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
+        draft = _lock_draft(draft, Draft.Status.COPYING, Draft.Status.OPEN)
         draft.status = Draft.Status.DISCARDED
         draft.retry_at = draft.enqueued_at = None
         draft.error = ""
@@ -123,36 +127,35 @@ def discard(draft: Draft) -> Draft:
 
 
 def resume(draft_id: int) -> Draft | None:
-    """Continue the draft's work up to the next step that needs an admin; None if there is no work for this worker.
+    """Continue copying, publishing or deleting the draft, until it is done. Return None if there was nothing to do.
 
-    An error is recorded in the row: copying and clearing are retried, a failed publication is returned to the admin.
+    An error is recorded in the row. Copying and deleting are retried; a failed publication goes back to the admin.
     """
     draft = _lease(draft_id)
     if draft is None:
         return None
     try:
         with heartbeat(draft):
-            while _step(draft):
+            while _do_next_step(draft):
                 pass
     except LeaseLost as error:
         logger.info("%s", error)
         return None
     except Exception:
         logger.exception("Draft %s could not be resumed.", draft_id)
-        if not draft.give_back(_t("Publishing it failed, and nothing was changed. The log says why.")):
+        if not draft.cancel_publication(_t("Publishing it failed, and nothing was changed. The log says why.")):
             draft.postpone(_t("This step failed; it is tried again by itself. The log says why."))
     return Draft.objects.filter(pk=draft_id).first()
 
 
 def _lease(draft_id: int) -> Draft | None:
     with transaction.atomic():
-        # A publication may lock the row for minutes. No worker waits for it.
+        # A publication may lock the row for minutes. Other workers must not wait for it.
         unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
         return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
 
-def _step(leased: Draft) -> bool:
-    """Do one step in a transaction; return whether there is more to do. Raises: LeaseLost."""
+def _do_next_step(leased: Draft) -> bool:
     with transaction.atomic():
         draft = leased.lock()
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
@@ -164,7 +167,6 @@ def _step(leased: Draft) -> bool:
         else:
             more = _clear_next(draft, draft.working_copy)
         if not more:
-            # The lease ends with the last step, so that an admin can act at once.
             draft.write(lease=None, retry_at=None)
         return more
 
@@ -177,25 +179,25 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
     Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
     if documents:
         return True
-    reweigh(working_copy)
+    recompute_term_weights(working_copy)
     Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN)
     transaction.on_commit(refresh_planner_statistics, robust=True)
     return False
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Replace the collection's documents unless something changed since the permission."""
+    """Replace the collection's documents, if nothing has changed since the admin asked for the publication."""
     collection = draft.collection
-    list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
-    # As in ingestion, documents are locked before statistics, to avoid deadlocks.
+    list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
+    # The order of locks is the same as in ingestion, to avoid deadlocks: first documents, then statistics.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
-    if versions_of(draft) != draft.permitted_versions:
-        draft.give_back(_t("The documents changed while the draft waited to be published: check it again."))
+    if read_versions(draft) != draft.permitted_versions:
+        draft.cancel_publication(_t("The documents changed while the draft waited to be published: check it again."))
         return False
-    found = changes_of(draft)
+    found = find_draft_changes(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
         document.delete()
     renewed = Document.objects.filter(collection=working_copy, source__in=[*found.added, *found.changed])
@@ -210,7 +212,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader sees this collection, so its counts need no updates.
+        # No reader sees a working copy, so its statistics are reset at once instead of chunk by chunk.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -219,13 +221,12 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
         documents.filter(pk__in=ids).delete()
         return True
     if draft.status == Draft.Status.PUBLISHED:
-        reweigh(draft.collection)
+        recompute_term_weights(draft.collection)
     working_copy.delete()
     return False
 
 
-def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
-    """Return the draft, locked and refreshed."""
+def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
@@ -234,7 +235,7 @@ def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sorted sources that differ between a working copy and its collection."""
+    """The sources of documents that differ between a working copy and its collection, sorted."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -244,8 +245,8 @@ class Changes:
         return bool(self.added or self.changed or self.removed)
 
 
-def changes_of(draft: Draft) -> Changes:
-    """Return the differences from the collection; empty once the working copy is removed."""
+def find_draft_changes(draft: Draft) -> Changes:
+    """Return the differences between working copy and collection; none after the working copy was deleted."""
     if draft.working_copy_id is None:
         return Changes()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
@@ -256,18 +257,18 @@ def changes_of(draft: Draft) -> Changes:
     )
 
 
-def collections_of(draft: Draft) -> QuerySet[Collection]:
+def list_draft_collections(draft: Draft) -> QuerySet[Collection]:
     return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
-def versions_of(draft: Draft) -> list[int]:
+def read_versions(draft: Draft) -> list[int]:
     ids = (draft.collection_id, draft.working_copy_id or 0)
     versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
     return [versions.get(pk, 0) for pk in ids]
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return for each source a hash of everything that readers find in its document."""
+    """Return, by source, a hash of all content of the document that readers can see or find."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

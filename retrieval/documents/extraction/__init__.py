@@ -1,4 +1,4 @@
-"""Convert an uploaded file to canonical text with headings, pages and blocks at exact offsets."""
+"""Convert an uploaded file to canonical text, with the offsets of headings, pages and blocks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Sect
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
-# libxml2's error code for exhausted memory; lxml raises it as a syntax error.
+# libxml2's error code for exhausted memory, which lxml raises as a syntax error.
 _XML_NO_MEMORY = 2
-# These words are compared with the extracted text here; other readers compare their own.
+# For these formats, lost words are detected here. The extractors of other formats do it themselves.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -35,10 +35,10 @@ def extract(
 ) -> ExtractedText:
     """Return the text and the structure of ``data``.
 
-    ``filename`` decides between text formats; binary formats are detected by content. ``recognised`` contains the
-    pages, by number, whose text OCR read; other scanned pages are listed in ``unread_pages``. Parsers run in this
-    process without limits of time and memory: use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`
-    for untrusted files. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    Binary formats are detected by content, text formats by ``filename``. ``recognised`` contains the pages, by number,
+    that OCR has read already. Other scanned pages are listed in ``unread_pages``. Parsers run in this process without
+    limits of time and memory, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted
+    files. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:
@@ -72,7 +72,7 @@ def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
     module, _, function = detected.extractor.partition(":")
-    # Parsers load slowly.
+    # Imported only when needed, because parsers load slowly.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:

@@ -1,4 +1,4 @@
-"""Unpack archives within limits and collect the files that another file contains."""
+"""Check and unpack archives within limits, and collect the files in them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from retrieval.documents import formats
 from retrieval.documents.extraction.decoding import canonical, guess_codec
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import encoding_of_xml
+from retrieval.text.encodings import find_xml_encoding
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, derive_title, leave_out
 
 _BLOCK_BYTES = 1 << 20
 DOCTYPE = b"<!DOCTYPE"
 ENTITY = b"<!ENTITY"
-# A book of a thousand pages has about a million tags; each takes some 200 bytes of memory.
+# A tag takes about 200 bytes of memory. A book of a thousand pages has about a million tags.
 _MOST_TAGS = 4_000_000
 
 
@@ -32,8 +32,8 @@ def check_archive(
 ) -> None:
     """Check that an archive is safe to parse.
 
-    Raises: DocumentRejected if it unpacks to too much, is encrypted, or if its XML contains the declaration
-    ``refused``.
+    Raises: DocumentRejected if it is too large when unpacked, if it is encrypted, or if its XML contains the
+    declaration ``refused``.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -58,7 +58,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # UTF-16 puts a zero byte beside each ASCII character.
+                    # In UTF-16 each ASCII character has a zero byte beside it.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -81,8 +81,8 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root of an XML file; XHTML declares HTML's named characters in an external DTD."""
-    encoding = encoding_of_xml(data)
+    """Return the root of an XML file. HTML's named characters are replaced, because XHTML declares them elsewhere."""
+    encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
     parser = etree.XMLParser(encoding=encoding, resolve_entities=False, no_network=True, huge_tree=True)
@@ -94,9 +94,9 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Members:
-    """Collector of the files in a file, with the names of left-out files.
+    """Collects the files in an archive or mail, and the names of those that are left out.
 
-    Raises: DocumentRejected from :meth:`add` if they are too many or too large together.
+    Raises: DocumentRejected from :meth:`add` if there are too many files, or if they are too large together.
     """
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
@@ -118,8 +118,8 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file, or leave it out by name if it cannot be a document."""
-        path = clean_name(name)
+        """Add a file. If it cannot become a document, only its name is recorded as left out."""
+        path = clean_member_name(name)
         if not path or not data:
             return
         if len(data) > self._limits.max_bytes:
@@ -145,7 +145,7 @@ class Members:
         self._found[unique] = Member(unique, data)
 
     def leave_out(self, kind: str, name: str = "") -> None:
-        self._left_out.setdefault(kind, []).append(clean_name(name))
+        self._left_out.setdefault(kind, []).append(clean_member_name(name))
 
 
 def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
@@ -155,8 +155,7 @@ def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     )
 
 
-def clean_name(name: str) -> str:
-    """Return a relative path without ``..``; empty for hidden and system files."""
+def clean_member_name(name: str) -> str:
     path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
@@ -174,7 +173,7 @@ _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
 def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
-    """Return the file names; without the UTF-8 flag, they are UTF-8 or in an unnamed code page."""
+    """Return the names of the entries. A name without the UTF-8 flag may be in any code page, which is guessed."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
         _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
@@ -190,7 +189,7 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The checksum of the code-page name differs if an entry was renamed later.
+        # If the checksum differs, the entry was renamed later, and this name is out of date.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]
@@ -198,7 +197,6 @@ def _read_unicode_name(extra: bytes, raw: bytes) -> str:
 
 
 def _decode_western(name: bytes) -> str:
-    """Decode a name as UTF-8 or as a code page in which all its letters are usual; empty if neither fits."""
     try:
         return name.decode()
     except UnicodeDecodeError:

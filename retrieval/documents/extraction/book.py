@@ -14,9 +14,9 @@ from lxml import etree
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, read_declared_title, too_much_text
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title, strip_title, too_much_text
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000
@@ -32,7 +32,6 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         package = parse_xml(archive.read(package_path))
         chapters = [path for path in _list_chapters(package, package_path) if path in names]
         if "META-INF/encryption.xml" in names:
-            # Most books encrypt only their fonts.
             encryption = parse_xml(archive.read("META-INF/encryption.xml"))
             locked = {unquote(str(uri)) for uri in encryption.xpath("//*[local-name()='CipherReference']/@URI")}
             if not locked.isdisjoint(chapters):
@@ -51,11 +50,10 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 raise too_much_text(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
     title = read_declared_title(canonical(str(declared[0]))) if declared else ""
-    return with_structure("\n\n".join(parts) + "\n", title)
+    return build_markdown_text("\n\n".join(parts) + "\n", title)
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
-    """Yield the chapters' paths, without the table of contents, which repeats the headings."""
     items = {
         item.get("id"): item
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
@@ -91,18 +89,19 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # A document's first entry names the whole document, so it must win in a dict.
+        # The order is reversed because the first entry of a file names the whole file, and the last one in a dict is
+        # kept.
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # HTML would read an empty <title/> as the start of a title that contains the whole page.
+        # The HTML parser would take all text after an empty <title/> as the title.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
             name = etree.QName(element).localname
-            # Asides and footers belong to the book.
+            # The HTML converter drops asides and footers, but in a book they are content.
             element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)
@@ -111,4 +110,4 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
     if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
         return text
     first, _, rest = text.partition("\n")
-    return f"# {plain_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"
+    return f"# {strip_title(title)}\n\n{rest.lstrip() if first.casefold() == title.casefold() else text}"

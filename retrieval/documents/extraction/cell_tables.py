@@ -1,4 +1,4 @@
-"""Find the header rows of a table of cells and write the table. PURE."""
+"""Split rows of cells into titles, header and data, and write them as a table. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from retrieval.tables.table_reading import read_date
 from retrieval.text.extracted import MAX_TITLE_CHARS
 from retrieval.text.word_lists import fill_in
 
-# Rows in which the header is searched.
 HEAD = 50
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
@@ -33,7 +32,7 @@ class Cell(NamedTuple):
 
 
 class NameSpan(NamedTuple):
-    """A header cell merged over columns ``first`` to ``last`` (inclusive)."""
+    """A header cell that spans the columns ``first`` to ``last`` (inclusive)."""
 
     row: int
     first: int
@@ -41,9 +40,10 @@ class NameSpan(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """A table read from rows of cells.
+    """The parts of a table.
 
-    ``totals`` are sum rows and lines below the table. ``header`` is empty if the rows are text in cells.
+    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. Without a
+    ``header``, the rows are text and no table.
     """
 
     titles: list[str]
@@ -57,9 +57,9 @@ class CellTable(NamedTuple):
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
-    """Return the table of the rows; ``head`` is the first rows, at most ``HEAD``, of the same width."""
+    """Return the parts of the table in ``rows``. ``head`` contains the first rows, at most ``HEAD``, as cells."""
     first, last = _find_names(head, list(spans))
-    # Two spaces replace a comma that split a sentence into cells.
+    # In a title from a CSV file, two spaces come from a comma at which the sentence was split into cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
@@ -71,7 +71,6 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
         names = [f"column {at + 1}" for at in range(width)]
     totals = [row for row in body if _is_total(row)]
     body = [row for row in body if not _is_total(row)] if totals else body
-    # Reports may have text lines below the table.
     below = len(body)
     while below > 1 and width > 2 and body[below - 1][0] and not any(body[below - 1][1:]):
         below -= 1
@@ -114,7 +113,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 
 
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the indices of the first header row and of the first row below the header; equal without a header."""
+    """Return the indexes of the first header row and of the row after the header; equal if there is no header."""
     width = len(head[0])
     if width == 1:
         return 0, 0
@@ -128,7 +127,7 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
         if not is_last and (counts[at] >= least or has_gap) and not _is_preamble(head, at, counts[at], usual):
             if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
                 break
-            first, last = _widen(head, at, spans)
+            first, last = _extend_header(head, at, spans)
             return (first, last) if last < len(head) else (titles, titles)
         is_title = counts[at] == 1 and not any(cell.is_value for cell in row)
         titles += is_title and titles == at and not is_last
@@ -138,7 +137,6 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
 
 
 def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
-    """Return whether a row is a report line above the header: one or two cells at the left of a wider table."""
     below = head[at + 1][0].text if at + 1 < len(head) else ""
     return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 
@@ -155,14 +153,14 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # A row of years alone can be a header.
+    # Years may be column names, other numbers may not.
     is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
     if len(row) == 2:
         sides = [[each[column] for each in (row, *below)] for column in (0, 1)]
-        # Sentences, and words that repeat in rows below, are no column names.
+        # Column names are no sentences, and do not repeat in the rows below.
         if any(_are_sentences(cells) or (cells[0].text and cells[0] in cells[1:]) for cells in sides):
             return False
     columns = [column for column, cell in enumerate(row) if cell.is_value]
@@ -188,8 +186,7 @@ def _are_consecutive(texts: Sequence[str]) -> bool:
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the first row of a multi-row header and the first row below it."""
+def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
     first, last = at, at + 1
     width = len(head[0])
     while first > max(0, at - _MOST_NAME_ROWS + 1):
@@ -219,7 +216,6 @@ def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Na
 
 
 def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
-    """Return a unique name for each column; names over several columns come first."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):
         texts = [cell.text for cell in row]

@@ -1,4 +1,4 @@
-"""Compare the words of a file with the words of its extracted text. PURE."""
+"""Find words of a file that are missing in its extracted text. PURE."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections import Counter
 # Chinese and Japanese have no spaces, so each character counts as a word.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
-# Soft hyphens, combining marks and direction marks are not compared.
+# These characters are removed before words are compared: soft hyphens, combining marks and direction marks.
 _MARK = re.compile(
     "[\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
 )
-# Limit of characters searched for joined words, about one second. Words beyond it count as lost.
+# Most characters to search for joined words, which takes about a second. Words that are not searched are lost.
 _MOST_SEARCHED = 2_000_000_000
 
 
-def lost_words(expected: str, text: str) -> list[str]:
-    """Return the words of ``expected`` that ``text`` lacks, in order, as often as they are lacking.
+def find_lost_words(expected: str, text: str) -> list[str]:
+    """Return the words of ``expected`` that are missing in ``text``, in order, once for each missing occurrence.
 
-    Letters and digits are compared after NFKC and without case. A word that only one text joins, splits or breaks at a
-    line end is not lost.
+    Words are compared after NFKC and in lower case. A word is not missing if it is only joined or split differently in
+    one of the texts, as at the end of a line.
     """
     words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))
@@ -52,7 +52,7 @@ def _drop_joined(missing: Counter[str], left: Counter[str], words: list[str], fo
         return Counter()
     budget = _MOST_SEARCHED
     lost: Counter[str] = Counter()
-    # A short word must not cut a long one that contains it.
+    # Long words are searched first, because removing a short word would cut a long word that contains it.
     for word in sorted(missing, key=len, reverse=True):
         pieces = rest.split(word, missing[word]) if budget > 0 else [rest]
         rest = " ".join(pieces)

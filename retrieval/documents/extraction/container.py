@@ -1,6 +1,6 @@
-"""Find words of an Office file, OpenDocument file or EPUB that the extracted text lacks. PURE.
+"""Find words of an Office file, OpenDocument file or EPUB that are missing in its extracted text. PURE.
 
-All visible parts are read without following the structure, to find words of elements that no reader handles.
+All visible text is read from the XML without regard to structure, so that words in unknown elements are found too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# Sheets are compared by their reader: a stored number differs from the shown one.
+# Cells of sheets are not compared here, because the text has a number as it is shown, and the XML as it is stored.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -39,7 +39,6 @@ _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
-# Invisible or repeated words: field codes, deleted text, tables of contents.
 _UNSEEN = frozenset(
     """
     instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
@@ -54,9 +53,9 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
 def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return the content that the file has and the text lacks, by kind.
+    """Return the content of the file that is missing in the extracted text, by kind.
 
-    Charts and diagrams are counted as units, all else in words; the first words are named.
+    Charts and diagrams are counted one by one, other content in words. The first missing words are named.
     """
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -100,8 +99,8 @@ def _parse(data: bytes, entry: str) -> etree._Element:
 def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
     for kind, pieces in words.items():
         said = "".join(pieces)
-        # Hidden and struck-out words are never read, though the same words may occur elsewhere.
-        lost = said.split() if kind in ("hidden", "struck") else lost_words(said, text)
+        # Hidden and struck-out words are always reported, even if the text has the same words elsewhere.
+        lost = said.split() if kind in ("hidden", "struck") else find_lost_words(said, text)
         yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
         yield from leave_out(kind, (), count)
@@ -113,7 +112,7 @@ def _read_chart_words(root: etree._Element) -> str:
 
 
 def _is_mostly_lost(words: str, text: str) -> bool:
-    return 2 * len(lost_words(words, text)) > len(words.split()) > 0
+    return 2 * len(find_lost_words(words, text)) > len(words.split()) > 0
 
 
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
@@ -132,7 +131,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
                 found["comments"].append("\x01")
             if (
                 local in _UNSEEN
-                or _is_furniture(element, local)
+                or _is_skipped_on_purpose(element, local)
                 or (local == "page" and _find_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
@@ -152,9 +151,8 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
     return found
 
 
-def _is_furniture(element: etree._Element, local: str) -> bool:
-    """Return whether this is a slide number, a date or a contents entry, which readers skip on purpose."""
-    # A book's table of contents repeats its headings.
+def _is_skipped_on_purpose(element: etree._Element, local: str) -> bool:
+    # A link within the book is an entry of its table of contents, which repeats the headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
     if local == "frame":

@@ -1,4 +1,4 @@
-"""Decode bytes to canonical text."""
+"""Decode bytes to text in canonical form (NFC, no invisible characters)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# PostgreSQL rejects NUL; soft hyphens and zero-width spaces split words for a search; direction overrides and tag
-# characters show a reader other text than a model receives.
+# Characters that are removed. PostgreSQL rejects NUL. Soft hyphens and zero-width spaces would split words for a
+# search. With direction overrides and tag characters, a reader would see other text than a model receives.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -42,9 +42,9 @@ def canonical(text: str) -> str:
 def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -> str:
     """Return the canonical text of ``data``.
 
-    The order is: byte order mark, UTF-16 by its zero bytes, the encoding of ``label``, an HTML file's declared
-    encoding, UTF-8, UTF-8 with a few damaged bytes (as U+FFFD), and a guess from the bytes. A single-byte ``label``
-    yields to valid UTF-8. Raises: DocumentRejected if the bytes are binary data.
+    The encoding is the first of these: a byte order mark; UTF-16, if zero bytes show it; ``label``; an HTML file's
+    declaration; UTF-8, also with a few damaged bytes (as U+FFFD); a guess. If ``label`` is a single-byte encoding and
+    the bytes are valid UTF-8, they are UTF-8. Raises: DocumentRejected if the bytes are binary data.
     """
     text = _decode(data, find_codec(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
@@ -58,7 +58,7 @@ def _decode(data: bytes, declared: str) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    # UTF-16 comes before UTF-8: ASCII words in UTF-16 are valid UTF-8 too, with a zero behind each letter.
+    # UTF-16 is tried before UTF-8, because ASCII text in UTF-16 is also valid UTF-8, with a zero after each letter.
     if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace")
     try:
@@ -86,12 +86,11 @@ def _decode(data: bytes, declared: str) -> str | None:
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
     codec = find_codec(match[1].decode("ascii")) if match else ""
-    # A UTF-16 page cannot match the ASCII pattern, so its label is wrong.
+    # In a UTF-16 page the declaration could not have been found, so a declared UTF-16 is wrong.
     return "" if codec.startswith("utf-16") else codec
 
 
 def _detect_utf16(data: bytes) -> str:
-    """Detect UTF-16 without a byte order mark: nearly every other byte is zero."""
     sample = data[:_SAMPLE_BYTES]
     half = max(1, len(sample) // 2)
     if sample[1::2].count(0) > 0.4 * half:
@@ -100,24 +99,24 @@ def _detect_utf16(data: bytes) -> str:
 
 
 def _guess(data: bytes) -> str | None:
-    # A few accented letters cannot distinguish the Latin code pages. Most files here come from Windows in Western
-    # Europe, so cp1252 comes first; each such byte must be a letter or a common mark.
+    # A few accented letters cannot distinguish the Latin code pages. Most files come from Windows in Western Europe, so
+    # cp1252 is tried first. It is accepted if all bytes above ASCII are common letters or marks.
     try:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
-    if _are_usual(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
+    if _are_common_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
-    # ISO 8859-15 adds the euro sign; Mac Roman has these letters at bytes where no other code page has them.
+    # ISO 8859-15 has the euro sign. Mac Roman has these letters at codes where other code pages have none.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
-        if _are_usual(written, letters):
+        if _are_common_letters(written, letters):
             return written
     codec = guess_codec(data)
     return data.decode(codec, errors="replace") if codec else None
 
 
-def _are_usual(text: str, letters: str) -> bool:
+def _are_common_letters(text: str, letters: str) -> bool:
     special = [char for char in text[:_SAMPLE_BYTES] if char > "\x7f"]
     return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 

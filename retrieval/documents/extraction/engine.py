@@ -1,6 +1,6 @@
-"""Convert markup and older office formats with the engine xberg, whose HTML is read like a web page.
+"""Convert markup and older office formats with the library xberg, and read its HTML like a web page.
 
-Only this module imports the engine. It runs without cache, models, OCR and extra threads. ADR 25 has the trials.
+Only this module imports xberg. It runs without cache, models, OCR and extra threads. ADR 25 explains the choice.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ import xberg
 
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
-# The engine expects UTF-8.
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# Rewrites of constructs that the engine overlooks; a first group is kept unchanged.
+# Replacements for markup that xberg does not understand. Group 1 of a pattern is kept.
 _PLAINER = {
     LATEX: (
-        # LaTeX: comments outside code; fixed-width spaces and ties; fractions.
+        # LaTeX: remove comments outside code, replace spaces of fixed width, write fractions with a slash.
         (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
         (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
         (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
@@ -44,7 +43,7 @@ _PLAINER = {
 _TEX_WORD = re.compile(r"\\(?:re)?newcommand\*?\{?\\([a-zA-Z]+)\}?\{([^{}\\]*)\}")
 _INCLUDED = re.compile(r"^[ \t]*(?:\\(?:input|include|subfile)\{([^{}]+)\}|include::([^\s\[\]]+)\[)", re.M)
 _COLOUR = re.compile(rb"\\u001b\[[\d;]*m")
-# RTF: hidden, deleted and struck-out words; comments; list numbers; raised and lowered numbers.
+# RTF: hidden, deleted and struck-out words; comments; list numbers; superscripts and subscripts.
 _RTF_CONTROLS = r"(?:\\[a-z]{1,20}+-?\d{0,9}+ ?){0,12}+"
 _RTF_HIDDEN = re.compile(rf"\\(?:v|deleted|strike)(?![a-z\d]){_RTF_CONTROLS} ?([^{{}}\\]*)")
 _RTF_COMMENT = re.compile(r"\{(?:\\\*)?\\annotation(?![a-z])")
@@ -52,7 +51,7 @@ _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
     (_RTF_COMMENT, r"{\\*\\unread"),
-    # A list number moves behind its paragraph's controls; U+2060 keeps it in the text.
+    # xberg drops a list number unless it follows the controls of its paragraph and begins with U+2060.
     (
         re.compile(
             rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"
@@ -63,7 +62,7 @@ _RTF_PLAINER = (
     (re.compile(rf"(\\super(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1^"),
     (re.compile(rf"(\d\}}?\{{?{_RTF_CONTROLS}\\sub(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1_"),
 )
-# A style that is named a heading but has no outline level.
+# A style whose name is a heading, but that has no outline level.
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
 _STYLE_CONTROL = re.compile(r"(?<!\\)\\s(\d{1,4})(?!\d) ?")
 _LOOSE_NOTE = re.compile(r"\[\^\w{1,10}\]:\s*")
@@ -77,7 +76,6 @@ _CONFIG = xberg.ExtractionConfig(
 
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the file's text. Raises: DocumentRejected if the engine cannot read it."""
     left_out: tuple[LeftOut, ...] = ()
     if media_type in _TEXTS:
         source = decode(data, filename)
@@ -95,15 +93,15 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
     if root is None:
         return ExtractedText("")
     line = _take_title_line(root)
-    title = plain_title(canonical(document.metadata.title or line))
+    title = strip_title(canonical(document.metadata.title or line))
     _write_notes_in_place(root)
     _write_labels(root)
     text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"
-    read = replace(with_structure(text, title), left_out=left_out)
+    read = replace(build_markdown_text(text, title), left_out=left_out)
     is_titled = not title or any(section.title.casefold() == title.casefold() for section in read.sections)
     if is_titled or media_type not in _TEXTS:
         return read
-    return replace(with_structure(f"# {title}\n\n{read.text}", title), left_out=left_out)
+    return replace(build_markdown_text(f"# {title}\n\n{read.text}", title), left_out=left_out)
 
 
 def _prepare_text(source: str, media_type: str) -> str:
@@ -111,16 +109,15 @@ def _prepare_text(source: str, media_type: str) -> str:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
-    # These macros are defined by the author.
+    # Macros without arguments that the document defines are replaced by their text.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
-    # An included chapter has no document environment.
+    # A chapter that another file includes has no document environment.
     is_whole = "\\begin{document}" in source
     return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 
 
 def _prepare_notebook(data: bytes, filename: str) -> bytes:
-    """Convert an older notebook to version 4. Raises: DocumentRejected if it is not a notebook."""
     try:
         notebook = json.loads(decode(data, filename))
         sheets = notebook.get("worksheets", ())
@@ -137,7 +134,7 @@ def _prepare_notebook(data: bytes, filename: str) -> bytes:
 
 
 def _prepare_rich_text(source: str, filename: str) -> bytes:
-    """Add outline levels to headings known by style name.
+    """Return RTF that xberg reads correctly, with an outline level for each style that is named a heading.
 
     Raises: DocumentRejected if the end of the file is missing.
     """
@@ -165,7 +162,6 @@ def _take_title_line(root: Any) -> str:
 def _write_labels(root: Any) -> None:
     for label in root.xpath("//p[@class='markdown-alert-title']"):
         words = label.getnext()
-        # The engine writes some labels twice.
         if words is not None and (words.text or "").casefold() == label.text.casefold():
             words.getparent().remove(words)
             words = label.getparent().getnext()
@@ -193,7 +189,7 @@ def _write_notes_in_place(root: Any) -> None:
 
 
 def convert(data: bytes, filename: str, media_type: str) -> Any:
-    """Return the engine's document, as HTML. Raises: DocumentRejected if it cannot read the file."""
+    """Return xberg's HTML document. Raises: DocumentRejected if xberg cannot read the file."""
     file = xberg.ExtractInput(
         kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename
     )

@@ -1,4 +1,4 @@
-"""Group consecutive items: lines of a row, rows of a table, columns side by side. PURE."""
+"""Group consecutive items, such as lines of a row or rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def gather(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Return the items in groups; an item opens a group unless it ``belongs`` to the previous one."""
+def group_consecutive(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
+    """Return consecutive items in groups. An item for which ``belongs(group, item)`` is False begins a new group."""
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):

@@ -1,4 +1,4 @@
-"""Convert the visible text of an HTML page to Markdown, without navigation, footers and scripts."""
+"""Convert the content of an HTML page to Markdown, without navigation, footers and scripts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from urllib.parse import unquote
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import show_count
-from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
-from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
+from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
+from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Section, leave_out, read_declared_title
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
-# Minimum share of the page's unlinked letters in the main element; higher for an article, since a page may have
-# several.
+# An element is the main one if it has at least this share of the page's letters outside links. The share is higher for
+# an article, because a page may have several.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# Words outside the main element are reported from this count and share on.
+# Words outside the main element are reported if there are at least this many, with this share of all words.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of small parts that belong to the site; the second group counts only for parts that are mostly links.
+# Class names of small parts that belong to the site and not to the page. The second group is used only for parts that
+# are mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -41,20 +42,18 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A notice that a script is needed is shorter.
+# A shorter <noscript> usually only says that JavaScript is needed.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
-# Length of "Previous:" and a bracket.
 _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
-# DocBook lays out these boxes as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# A table around a table is layout if a cell has more letters than this.
+# If a cell of a table that contains another table has more letters, the outer table is only layout.
 _LONGEST_CELL = 300
-# Every entry is a list item if all definitions are shorter and have one paragraph.
+# If all definitions of a list are shorter and have one paragraph, each entry becomes a list item.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has at least this many entries, and few letters outside links.
+# A table of contents has at least this many links and this share of linked letters. Its title is at most this long.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -66,16 +65,16 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
-# A picture within a sentence, such as a key sign or a smiley, has no longer text.
+# The text of a picture within a sentence, such as a key or a smiley, is at most this long.
 _LONGEST_SIGN = 12
-# Longer buttons than "Copy" and "Read more" may be questions.
+# A button with at least this many words may be a question; "Copy" and "Read more" are shorter.
 _FEWEST_QUESTION_WORDS = 3
-# Longer lists of options are countries or years; only chosen options are written.
+# Longer lists of options are usually countries or years, so only the chosen options are written.
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
-# A raised mark after these begins a word.
+# After these characters a superscript is the beginning of a word.
 _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
@@ -95,7 +94,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 def read_page(source: str, filename: str) -> ExtractedText:
     """Return the page's text.
 
-    Raises: DocumentRejected for a page without elements, or of links alone.
+    Raises: DocumentRejected if the page has no elements, or only links.
     """
     root = parse_html(source, filename)
     if root is None:
@@ -105,12 +104,11 @@ def read_page(source: str, filename: str) -> ExtractedText:
     text, left_out = write_page(root)
     if not text.strip() and has_links:
         raise DocumentRejected(f"{filename} holds only links to other pages: it answers no question.")
-    extracted = with_structure(text.strip("\n") + "\n", title)
+    extracted = build_markdown_text(text.strip("\n") + "\n", title)
     return replace(extracted, title=_cut_site_name(title, extracted.sections) or extracted.title, left_out=left_out)
 
 
 def _cut_site_name(title: str, sections: Sequence[Section]) -> str:
-    """Return the first heading if the title is that heading and the name of the site, otherwise the title."""
     heading = sections[0].title if sections else ""
     rest = title.removeprefix(heading) if heading else title
     return heading if rest != title and _SITE_NAME.match(rest) else title
@@ -139,12 +137,11 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """Return the root of the page, or None. Raises: DocumentRejected if the parser would lose words."""
-    # The parser drops elements below 255 levels without huge_tree; unclosed tags soon nest that deep.
+    """Return the root of the page; None for an empty page. Raises: DocumentRejected if the parser would lose words."""
+    # Without huge_tree, the parser drops elements below 255 levels, which a page with unclosed tags may have.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
-        # The parser stopped here, and the rest would be missing silently.
         raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
@@ -164,7 +161,7 @@ def _write_frames(root: etree._Element) -> None:
 
 def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
     tabs = _find_tabs(root)
-    opened = find_opened(root)
+    opened = find_opened_elements(root)
     _name_panels(root, tabs)
     unread: dict[str, list[str]] = {"hidden": [], "struck": [], "outside": []}
     gone: set[etree._Element] = set()
@@ -199,15 +196,15 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
 
 
 def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
-    """Return whether an element belongs to the site, not to the page.
+    """Return whether an element belongs to the site and not to the page, such as a menu.
 
-    An aside is a note, unless it is mostly links or its class names say otherwise.
+    An aside belongs to the page, unless it is mostly links or has class names of the site's parts.
     """
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # An id may be derived from the heading, so it counts only without one.
+    # An id may come from the text of a heading, so it is only used for an element without a heading.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -218,7 +215,6 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
 
 
 def _has_content_words(button: etree._Element, controls: set[etree._Element]) -> bool:
-    """Return whether a button's words belong to the text: within a sentence or heading, or before an answer."""
     words, parent = text_of(button), button.getparent()
     if parent is None or not words:
         return False
@@ -265,9 +261,9 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_contents(root: etree._Element) -> None:
-    """Remove tables of contents, which repeat words of all sections.
+    """Remove tables of contents, because they repeat the headings.
 
-    Before the first heading, any list of links is a menu.
+    A list of links before the first heading is treated as a menu, and removed too.
     """
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
@@ -291,14 +287,13 @@ def _drop_contents(root: etree._Element) -> None:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # The parent contains only the title of the contents.
+                # If the rest of the parent is only the title of the table of contents, the parent is removed too.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
 
 
 def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
-    """Return the letters and the linked letters of each element; parents must precede children."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):
@@ -343,7 +338,7 @@ def _drop_page_links(root: etree._Element) -> None:
 def _tidy(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
-            # A browser shows stray elements before the table.
+            # A browser shows elements that are misplaced in a table before the table.
             table.addprevious(stray)
     _drop_contents(root)
     _drop_page_links(root)
@@ -353,11 +348,10 @@ def _tidy(root: etree._Element) -> None:
     _write_marks(root)
     _open_boxes(root)
     _write_definitions(root)
-    _spread_tables(root)
+    _spread_merged_cells(root)
 
 
 def _write_pictures(root: etree._Element) -> None:
-    """Write the text of pictures that replace words; Ruby readings follow in parentheses."""
     silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
     for picture in list(root.iter("img", "svg", "i", "span")):
         words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
@@ -386,7 +380,7 @@ def _write_fields(root: etree._Element) -> None:
                 options = [option for option in options if option[1]]
             words = " / ".join(option for option, _chosen in options if option)
         elif kind in ("checkbox", "radio"):
-            # A checkbox with the role of a button opens a menu.
+            # A checkbox with the role of a button only opens a menu.
             words = "☒ " if field.get("checked") is not None else "☐ " if field.get("role") != "button" else ""
         elif field.tag == "input":
             words = "" if kind in _NO_VALUE else field.get("value") or ""
@@ -404,12 +398,11 @@ def _write_formulas(root: etree._Element) -> None:
         source = formula.get("alttext") or next(
             (text_of(each) for each in formula.iter("annotation") if "tex" in (each.get("encoding") or "")), ""
         )
-        _replace(formula, source or _write_linear(formula))
+        _replace(formula, source or _write_math_line(formula))
 
 
-def _write_linear(element: etree._Element) -> str:
-    """Return MathML on one line: ``(a+b)/c``, ``10^6``."""
-    parts = [_write_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
+def _write_math_line(element: etree._Element) -> str:
+    parts = [_write_math_line(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
     marks = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "mfrac": "/"}
     if element.tag in marks and len(parts) == 2:
         return f"{_bracket(parts[0])}{marks[element.tag]}{_bracket(parts[1])}"
@@ -426,7 +419,7 @@ def _bracket(words: str) -> str:
 
 
 def _write_marks(root: etree._Element) -> None:
-    """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, but ``H2O``."""
+    """Write superscripts and subscripts so that they change no number: ``10^6``, ``$320 [1]``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]
@@ -467,7 +460,7 @@ def _read_text_before(element: etree._Element) -> str:
 
 
 def _open_boxes(root: etree._Element) -> None:
-    """Turn layout tables (around other tables, or of one column) into blocks of text."""
+    """Replace tables that are only layout (they contain tables, or have one column) by blocks of text."""
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()
@@ -537,7 +530,7 @@ def _end_with_colon(element: etree._Element) -> None:
         element.text = f"{(element.text or '').rstrip()}:"
 
 
-def _spread_tables(root: etree._Element) -> None:
+def _spread_merged_cells(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _list_rows(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
@@ -549,7 +542,7 @@ def _spread_tables(root: etree._Element) -> None:
         for child in list(table):
             if child.tag != "caption":
                 table.remove(child)
-        for at, texts in enumerate(spread(rows)):
+        for at, texts in enumerate(spread_merged_cells(rows)):
             row = etree.SubElement(table, "tr")
             for text in texts:
                 etree.SubElement(row, "th" if at == 0 else "td").text = text
@@ -565,7 +558,7 @@ def _read_number(element: etree._Element, name: str) -> int | None:
 
 
 def _drop(element: etree._Element) -> None:
-    """Remove ``element`` but keep the text that follows it."""
+    """Remove ``element``, and keep the text after it, which lxml stores in the element."""
     _replace(element, "")
 
 

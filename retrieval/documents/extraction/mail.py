@@ -1,4 +1,4 @@
-"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox); attachments become documents."""
+"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox). Attachments become documents of their own."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import find_codec, with_known_encodings
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
+from retrieval.text.encodings import find_codec, replace_unknown_encodings
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, strip_title
 from retrieval.text.word_lists import fill_in
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Markdown would read these lines as heading rules or code.
+# Lines that Markdown would read as headings or code.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
@@ -54,18 +54,18 @@ _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
-# An attachment name without the required quotes.
+# The name of an attachment without the quotation marks that the standard requires.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# The line before each message has a sender and time.
+# In a mailbox, a line with sender and time precedes each message.
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
 _COMPRESSED = "x-compressed-rtf"
-# A space at a line's end joins the next line (RFC 3676), except in quotations and at a signature's mark.
+# A space at the end of a line joins the next line (RFC 3676), except in quotations and before a signature.
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
-# The TNEF library raises any of these for damaged data.
+# Exceptions that the TNEF library raises for damaged data.
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -77,9 +77,11 @@ _DAMAGED = (
     struct.error,
 )
 _registry = email.headerregistry.HeaderRegistry()
-_POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
+_POLICY = email.policy.default.clone(
+    header_factory=lambda name, value: _registry(name, replace_unknown_encodings(value))
+)
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain part this short that mentions HTML or a browser only refers to the other part.
+# A plain-text form of a mail up to this length that mentions HTML or a browser only refers to the HTML form.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
 # Above this difference, each form of a mail has content that the other lacks.
@@ -91,14 +93,14 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail writes the message's length before it, and its own notes behind it.
+    # Apple Mail adds the message's length before it, and notes of its own after it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the messages, which become members; for a single message its text."""
+    """Return a list of the mailbox's messages, each of which becomes a document; for a single message, its text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -119,7 +121,6 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
 
 def _parse(data: bytes) -> EmailMessage:
     if b"\0" in data[:200]:
-        # Some editors save a whole mail again in UTF-16.
         data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
 
@@ -133,7 +134,7 @@ def _write_mail(
     members = reader.members
     for name in linked:
         members.leave_out("linked", name)
-    subject = plain_title(_read_header(message, "Subject")) or derive_title(filename)
+    subject = strip_title(_read_header(message, "Subject")) or derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
     lines = [(name, _read_header(message, name)) for name in HEADERS]
@@ -149,8 +150,6 @@ def _write_mail(
 
 
 class _MailReader:
-    """Collector of a mail's words, as Markdown, and of its attachments."""
-
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
         self._limits = limits
@@ -161,7 +160,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Note parts that pages show, such as signature logos: they are no documents."""
+        """Record the attachments that the HTML form shows, such as logos. They become no documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -196,13 +195,12 @@ class _MailReader:
             or (main == "text" and sub in _WORDS and not name)
             or (kind == "text/plain" and part.get_content_disposition() == "inline")
         ):
-            self._add(_read_text(part, self._filename), sub)
+            self._add_text(_read_text(part, self._filename), sub)
         else:
             data = cast(bytes, part.get_payload(decode=True) or b"")
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
-    def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the words of a part; pages sent as plain text are detected by content."""
+    def _add_text(self, text: str, sub: str = "plain") -> None:
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -217,7 +215,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # Markdown must find no headings and no code.
+        # Escaped, because Markdown would find headings and code in plain text.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -229,7 +227,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Read the fullest form of the mail, or two forms that differ."""
+        """Add the form of the mail with most words, or two forms if each has words that the other lacks."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -257,24 +255,22 @@ class _MailReader:
         elif sub in ("rfc822", "global", "news"):
             data = inner.as_bytes()
             if not inner.keys():
-                # Some programs encode messages, which RFC 2046 forbids.
+                # Some programs encode an attached message in base64, which RFC 2046 forbids.
                 data = _decode_base64(str(inner.get_payload())) or data
             subject = _read_header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
-            # Delivery reports
+            # delivery reports
             reports = part.get_payload() if part.is_multipart() else []
-            self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
+            self._add_text("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
     def _read_calendar(self, part: Any, name: str) -> None:
-        """Read an invitation, which mostly comes twice."""
         data = cast(bytes, part.get_payload(decode=True) or b"")
         try:
             events = extract_calendar(data, self._filename, "", self._limits)
         except DocumentRejected:
             self.members.leave_out("unreadable", name or "calendar")
             return
-        # The first line repeats the mail's name.
         words = events.text.partition("\n")[2].strip()
         if words not in self._calendars:
             self._calendars.add(words)
@@ -302,7 +298,6 @@ class _MailReader:
             self.read(inner)
 
     def _read_outlook_package(self, data: bytes, name: str) -> None:
-        """Read Outlook's TNEF attachment: the words, if the mail lacks them, and the attachments."""
         try:
             package = TNEF(data, do_checksum=False)
         except _DAMAGED:
@@ -310,9 +305,9 @@ class _MailReader:
             return
         before, self.blocks = self.blocks, []
         if page := _decode_text(package.htmlbody, package.codepage):
-            self._add(page, "html")
+            self._add_text(page, "html")
         elif words := _decode_text(package.body, package.codepage):
-            self._add(words)
+            self._add_text(words)
         elif package._rtfbody:
             self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
         has_words = any(self.blocks)
@@ -378,15 +373,15 @@ def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # The library returns only the first address of a list with semicolons.
+        # From addresses that semicolons separate, the library returns only the first.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
-    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers raise these
+    except (ValueError, IndexError, AttributeError):  # the library's parsers raise these for damaged headers
         text = raw
     return " ".join(canonical(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
-    # `get_payload` without decoding would use any Python codec that the mail names.
+    # Without decode=True, `get_payload` would use any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
         # The mail declares base64, but its words are not encoded.
@@ -398,18 +393,15 @@ def _read_text(part: Any, filename: str) -> str:
     return text
 
 
-# PidTagAttachMethod.
 _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
-# PidTagRtfCompressed.
 _RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
-# Deeper messages are not read as documents.
 _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """A message in a message, with a shorter header of properties."""
+    """An Outlook message within another, which has a shorter header of properties."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -446,13 +438,13 @@ def _find_header(message: Any, name: str) -> str:
 
 def _decode(value: str) -> str:
     try:
-        return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
+        return str(make_header(decode_header(replace_unknown_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):
         return value
 
 
 def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
-    """Return the message as an EmailMessage, and the names of attachments that are only linked."""
+    """Return an Outlook message as an EmailMessage, and the names of attachments that it only links to."""
     mail = EmailMessage()
     for name, value in _read_headers(message).items():
         if value:
@@ -489,7 +481,7 @@ def _decompress(rich: bytes) -> bytes:
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:
-        # The library raises no narrower exception.
+        # the library raises no narrower exception
         raise DocumentRejected("message.rtf is damaged.") from error
 
 

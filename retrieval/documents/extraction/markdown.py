@@ -1,4 +1,4 @@
-"""Find the headings of Markdown and the blocks that must not be cut. PURE."""
+"""Find the headings of Markdown, and the blocks that a passage should contain whole. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.text.extracted import (
     Section,
     Span,
     find_line_starts,
-    plain_title,
+    strip_title,
 )
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
@@ -31,13 +31,13 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
     return ExtractedText(text, title=title, sections=sections, protected=protected)
 
 
-def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
+def build_markdown_text(text: str, title: str = "", media_type: str = "") -> ExtractedText:
     sections, protected = parse_structure(text)
     return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """Return the top-level ``key: value`` lines of YAML or TOML front matter, and the offset of the body.
+    """Return the ``key: value`` lines of YAML or TOML front matter, and the offset of the text after it.
 
     Nested values, lists and multi-line strings are left out.
     """
@@ -53,9 +53,9 @@ def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
 
 
 def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
-    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole."""
+    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole in a passage."""
     parser = MarkdownIt("commonmark").enable("table")
-    # Parsing without the inline pass is twice as fast.
+    # The inline pass is not needed, and would double the time.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
     starts = find_line_starts(text)
@@ -66,7 +66,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
             continue
         start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
         if token.type == "heading_open" and token.level == 0:
-            title = plain_title(tokens[at + 1].content)
+            title = strip_title(tokens[at + 1].content)
             if title:
                 sections.append(Section(start, int(token.tag[1:]), title))
         elif token.type in _BLOCKS:
@@ -75,7 +75,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """Return the title of the only top-level heading, or of a level-1 heading at the start; else empty."""
+    """Return the only heading of the highest level, or a heading of level 1 at the start; otherwise ""."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

@@ -1,7 +1,7 @@
 """Format cell values as spreadsheet programs show them. PURE.
 
-The output does not depend on the locale: a decimal point, no thousands separator, days as YYYY-MM-DD. Negative numbers
-get a minus even if the program shows brackets or red, and zero is a digit.
+The result does not depend on the locale: it has a decimal point, no thousands separator, and days as YYYY-MM-DD. A
+negative number has a minus, even if the program shows it in brackets or red. Zero is written as a digit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# A token is quoted or escaped text; a space; a colour, condition or currency; a sign for a part of the value; or
-# another character.
+# Tokens of a format: quoted or escaped text; a space; a colour, condition or currency; a placeholder for a part of the
+# value; any other character.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",
@@ -39,7 +39,7 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """A token of a format; ``kind`` "elapsed" is a time that may exceed 24 hours."""
+    """A token of a number format. The ``kind`` "elapsed" is a time that may exceed 24 hours."""
 
     kind: str
     words: str
@@ -54,7 +54,6 @@ class _Section(NamedTuple):
 
 
 def show_value(value: object, number_format: str = "") -> str:
-    """Return a cell's value as its number format shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")
@@ -77,7 +76,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
-        # The format shows zero as a dash.
+        # the format shows zero as a dash
         return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
@@ -88,7 +87,7 @@ def show_value(value: object, number_format: str = "") -> str:
 
 
 def show_number(value: float) -> str:
-    """Return a number with at most fifteen digits, as spreadsheets store it."""
+    """Return a number with at most fifteen digits, because spreadsheets store no more."""
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     words = f"{value:.15g}"
@@ -136,7 +135,7 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Text tokens are private-use characters, except digits, which may be part of a fraction.
+    # Text tokens become private-use characters. Digits stay, because they may be the denominator of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -193,7 +192,8 @@ def _show_whole(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits
-    # The first place takes all extra digits on the left; a 0 pads each place from the first 0 on.
+    # The first placeholder takes all digits that have no placeholder of their own. From the first 0 on, each
+    # placeholder without a digit shows 0.
     filled = digits.rjust(count)
     pieces = iter([filled[: len(filled) - count + 1], *filled[len(filled) - count + 1 :]])
     first = pattern.find("0")
@@ -206,7 +206,7 @@ def _show_whole(digits: str, pattern: str) -> str:
 
 
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:
-    """Return a day, a time or a duration; a date with month and year as ISO 8601."""
+    """Return a date, time or duration as text. A date with month and year is in ISO 8601."""
     if isinstance(value, time):
         value = datetime.combine(_DAY_ZERO, value.replace(tzinfo=None))
     if isinstance(value, date):
@@ -233,7 +233,6 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
     if is_elapsed or not {"m", "d"} <= kinds or not {"y", "e"} & kinds:
         return "-" * (is_elapsed and value < timedelta(0)) + " ".join("".join(shown).split())
     weekday = [words for words, part in zip(shown, parts, strict=True) if part in ("ddd", "dddd")]
-    # Midnight means a day without a time.
     is_day = not value % timedelta(days=1)
     clock = [at for at in known if parts[at][0] in "hisA" and not is_day]
     hour = "".join(shown[clock[0] : clock[-1] + 1]) if clock else ""

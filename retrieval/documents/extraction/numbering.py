@@ -24,7 +24,7 @@ _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
 class Numbering:
-    """Counter of a document's numbered paragraphs, called once for each in order.
+    """Counts a document's numbered paragraphs. Call :meth:`count` once for each paragraph, in order.
 
     Source: ECMA-376 part 1, 17.9.
     """
@@ -47,7 +47,7 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A definition may only name the style that has the levels.
+        # A list definition may have no levels, and name the style that has them.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
@@ -89,7 +89,7 @@ class Numbering:
         return None
 
     def place_of(self, paragraph: Any) -> tuple[str, int] | None:
-        """Return the paragraph's list and level, from 0; None outside lists."""
+        """Return the id of the paragraph's list and its level, from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
@@ -99,7 +99,7 @@ class Numbering:
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the paragraph's level and its number, empty for a bullet; None outside lists."""
+        """Return the paragraph's level and number; the number of a bullet is empty. None if it is in no list."""
         place = self.place_of(paragraph)
         if place is None:
             return None
@@ -108,7 +108,7 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list's start override applies once.
+            # A list's own start values are used once, at its first paragraph.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
@@ -152,12 +152,11 @@ def _write_roman(value: int) -> str:
 
 
 def _write_letters(value: int) -> str:
-    """Return a, b, …, z, aa, bb, … as Word counts."""
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
 
 def show_count(value: int, form: str) -> str:
-    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for an unknown form."""
+    """Return a number in a numbering format of Word, such as "lowerRoman". An unknown format gives digits."""
     return _FORMS.get(form, str)(value)
 
 

@@ -1,4 +1,4 @@
-"""Read content that Word and PowerPoint files share: charts, diagrams, equations, raised marks. PURE."""
+"""Read content that Word and PowerPoint store alike: charts, diagrams, equations, superscripts. PURE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.text.word_lists import fill_in
 Element = etree._Element
 
 _TYPES = "[Content_Types].xml"
-# Templates, shows and files with macros have other content types.
+# Content types of templates, slide shows and files with macros.
 _VARIANT = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
     rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
@@ -32,14 +32,14 @@ _PLAIN_TYPES = {
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",
 }
-# Strict OOXML (ISO 29500) has its own namespaces; the libraries expect the transitional ones.
+# Strict OOXML (ISO 29500) has its own namespaces. The libraries only know the transitional ones.
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 
 
-def as_usual(data: bytes) -> bytes:
-    """Return templates, files with macros and strict files as the usual kind; others unchanged."""
+def convert_to_plain_office(data: bytes) -> bytes:
+    """Return the file with the content types and namespaces of an ordinary document, which the libraries can read."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(
@@ -87,10 +87,10 @@ def name(prefixed: str) -> str:
 
 
 def choose_alternatives(root: Element) -> None:
-    """Replace each alternative by its first choice, because the fallback repeats it."""
+    """Replace each alternative content by its first choice, because the fallback has the same words."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        # An emoji is a code in the choice and a letter in the fallback.
+        # For an emoji, the choice contains a code, and the fallback the character.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
         choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
@@ -108,18 +108,18 @@ _PAGE_NUMBER = re.compile(fill_in(r"(?:<page_count>|[\d\s/-])++", "documents"), 
 
 
 def is_page_number(words: str) -> bool:
-    """Return whether a header or footer line has no words or only counts pages."""
+    """Return whether a line of a header or footer has no words, or only a page number."""
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
 
-# Programs mark picture descriptions that they generated.
+# Signs that a program, and not the author, wrote the description of a picture.
 _MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 
 
 def describe_picture(description: str | None) -> str:
-    """Return the author's picture description as a line, or an empty string."""
+    """Return a picture's description as a line of text; empty if the author did not write one."""
     words = " ".join((description or "").split())
     if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
         return ""
@@ -127,7 +127,7 @@ def describe_picture(description: str | None) -> str:
 
 
 def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
-    """Return the embedded files; objects of other programs are left out by name."""
+    """Return the embedded files of these parts. Objects of other programs are recorded as left out."""
     members = Members(filename, limits)
     seen: set[str] = set()
     for part in parts:
@@ -148,7 +148,7 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
-    """Return a chart's title and its values: one row per category, one column per series."""
+    """Return a chart's title and its values: a header row, then one row for each category. Columns are series."""
     titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
@@ -160,7 +160,7 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
         for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
-            # Each series has its own x values.
+            # Series with different x values get rows of their own.
             behind = max(names) + 1
             own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
         names = {**own, **names}
@@ -203,14 +203,13 @@ def read_diagram(root: Element) -> Iterator[str]:
 
 
 _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
-# Raised letters that belong to the number before them.
 _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
 
 
 def mark_raised(before: str, words: str) -> str:
-    """Return raised ``words`` as they are written behind the text ``before``.
+    """Return the superscript ``words`` as plain text after the text ``before``.
 
-    A number or a single letter is set off: 10^6, $320^1, Total^a. Others stay: 1st, Acme™.
+    A number or a single letter gets a mark: 10^6, $320^1, Total^a. Other words do not: 1st, Acme™.
     """
     mark = words.strip()
     if not mark or not before.strip() or before[-1].isspace():
@@ -221,12 +220,12 @@ def mark_raised(before: str, words: str) -> str:
 
 
 def mark_lowered(before: str, words: str) -> str:
-    """Return lowered ``words``: a number behind a digit is set off (10_2), all else stays (H2O)."""
+    """Return the subscript ``words`` as plain text. A number after a digit gets a mark: 10_2, but H2O."""
     return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
 
 
 def write_equation(element: Element) -> str:
-    """Return an equation (OMML) on one line in reading order: a/b, x^2, x_i, √(x)."""
+    """Return an equation (OMML) as one line of text: a/b, x^2, x_i, √(x)."""
     return "".join(_write_math(element)).strip()
 
 

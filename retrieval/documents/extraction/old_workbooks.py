@@ -15,7 +15,7 @@ from lxml import etree
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
 from retrieval.documents.extraction.tabular import extract_table
 from retrieval.documents.formats import XML_WORKBOOK, is_text_table
@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Some formats have a name instead of a pattern; other names are no format.
+# XML workbooks may name one of these number formats. Any other name is no number format.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -45,7 +45,7 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    # xlrd raises any exception; the other library then reads the file
+    # xlrd raises any exception; then the other library reads the file
     except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
@@ -97,7 +97,7 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
         if first is not None and next(table.iter("th"), None) is None:
             for cell in first.iter("td"):
                 cell.tag = "th"
-    return with_structure(f"{convert_html(root)}\n", media_type=HTML)
+    return build_markdown_text(f"{convert_html(root)}\n", media_type=HTML)
 
 
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
@@ -123,7 +123,7 @@ def _get(element: etree._Element, name: str) -> str:
 
 
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield numbered elements; an element may set its own index and span several."""
+    """Yield elements with their numbers, from 1. An element may set its own number, or count as several."""
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)

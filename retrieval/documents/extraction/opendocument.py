@@ -1,4 +1,4 @@
-"""Convert OpenDocument: ODT as Markdown, ODP slide by slide."""
+"""Convert OpenDocument texts (ODT) and presentations (ODP) to Markdown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from retrieval.documents.extraction.opendocument_sheet import (
     read_number,
     read_words,
 )
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Elements that repeat headings, deleted text, comments, and notes on a slide.
+# Elements that are skipped: they repeat headings, or contain deleted text, comments or the notes of a slide.
 _PASSED_OVER = frozenset(
     map(
         name,
@@ -167,7 +167,7 @@ def _continues(element: Element) -> bool:
 
 
 def _read_rows(table: Element) -> list[list[str]]:
-    return spread([list(_read_cells(row)) for row in list_rows(table)])
+    return spread_merged_cells([list(_read_cells(row)) for row in list_rows(table)])
 
 
 def _read_cells(row: Element) -> Iterator[TableCell]:

@@ -1,4 +1,4 @@
-"""Write numbers, formulas, charts, controls and raised marks into OpenDocument paragraphs."""
+"""Add text to OpenDocument paragraphs for numbers, formulas, charts, form fields and superscripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRom
 
 
 class Numbers:
-    """Counter of numbered headings and list items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
+    """Counts numbered headings and list items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
 
     def __init__(self, roots: Sequence[Element]) -> None:
         self._levels: dict[str, dict[int, Element]] = {}
@@ -38,7 +38,7 @@ class Numbers:
         return self.count("", level)
 
     def count(self, style: str, level: int, start: str | None = None) -> str:
-        """Return the number of the next item as the program shows it; empty for a bullet."""
+        """Return the number of the next item of the list ``style`` at ``level``; empty for a bullet."""
         levels = self._levels.get(style, {})
         counts = self._counts.setdefault(style, {})
         before = counts.get(level, int(self._attribute(levels, level, "text:start-value") or 1) - 1)
@@ -62,7 +62,7 @@ class Numbers:
 
 
 def prepare(root: Element, archive: zipfile.ZipFile) -> None:
-    """Write missing content into the paragraphs, and remove hidden text."""
+    """Add text for formulas, charts and form fields to the paragraphs, and remove hidden text."""
     raised, lowered, unseen = _find_styles(root)
     for element in list(root.iter(name("text:span"), name("text:p"), name("text:h"))):
         if element.get(name("text:style-name")) in unseen:
@@ -87,7 +87,6 @@ def prepare(root: Element, archive: zipfile.ZipFile) -> None:
 
 
 def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[str | None]]:
-    """Return the names of the styles that raise, that lower, and that hide or strike out."""
     raised: set[str | None] = set()
     lowered: set[str | None] = set()
     unseen: set[str | None] = set()

@@ -1,4 +1,4 @@
-"""Open OpenDocument files, and extract the tables of ODS spreadsheets."""
+"""Open OpenDocument files, and extract the tables of spreadsheets (ODS)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, strip_title
 
 Element = etree._Element
 
@@ -43,7 +43,7 @@ def name(prefixed: str) -> str:
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
 
-# Comments, tracked deletions and picture descriptions are no words of the document; tables are read separately.
+# Comments, tracked deletions and descriptions of pictures are not text of the document. Tables are read separately.
 _NOT_READ = frozenset(
     map(
         name,
@@ -53,7 +53,10 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """Return the document's root and title. Raises: DocumentRejected for a file that is encrypted or too large."""
+    """Return the root and the title of an OpenDocument file.
+
+    Raises: DocumentRejected if it is encrypted or too large.
+    """
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -62,7 +65,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
         root = parse_xml(archive.read("content.xml"))
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
     title = meta.find(f".//{name('dc:title')}") if meta is not None else None
-    return root, plain_title(canonical(title.text or "")) if title is not None else ""
+    return root, strip_title(canonical(title.text or "")) if title is not None else ""
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
@@ -74,7 +77,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the words with single spaces, line breaks, and footnotes in parentheses."""
+    """Return the element's text with single spaces, line breaks, and footnotes in parentheses."""
     return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
 
 
@@ -88,7 +91,6 @@ def _read_pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A text box contains paragraphs.
                 yield " "
                 yield from _read_pieces(child)
                 yield " "
@@ -103,7 +105,7 @@ def _read_pieces(element: Element) -> Iterator[str]:
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """Return the rows, including grouped rows, without rows of tables inside cells."""
+    """Return the table's rows, also those in groups, but not those of tables in its cells."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 
@@ -112,7 +114,7 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-# Real files never repeat cells this often.
+# A file that repeats more cells than this is malicious.
 _MOST_CELLS = 1_000_000
 _CHART = re.compile(r"Object [^/]*/content\.xml")
 _SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
@@ -185,7 +187,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    """Return whether a row or column is hidden, other than by a filter or a group."""
+    """Return whether a user hid the row or column. A filter or a collapsed group does not count."""
     is_collapsed = element.get(name("table:visibility")) == "collapse"
     return is_collapsed and next(element.iterancestors(name(group)), None) is None
 
@@ -203,7 +205,7 @@ def _read_value(cell: Element) -> str:
     words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
     kind = cell.get(name("office:value-type"))
     if kind == "date":
-        return _show_date(words, cell.get(name("office:date-value")) or "")
+        return _format_date(words, cell.get(name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
         return words or canonical(cell.get(name("office:string-value")) or "")
     value = float(cell.get(name("office:value")) or "nan")
@@ -222,7 +224,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the digits of ``shown`` with a decimal point, to match the value; empty if none matches."""
+    """Return the number in ``shown``, written with a decimal point, that equals ``value``; empty if none does."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
@@ -233,8 +235,7 @@ def _find_plain(shown: str, value: float) -> str:
     return ""
 
 
-def _show_date(words: str, value: str) -> str:
-    """Return a full date as ISO 8601; a partial date unchanged."""
+def _format_date(words: str, value: str) -> str:
     day, _, time = value.partition("T")
     numbers = re.findall(r"\d+", words)
     is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))

@@ -1,4 +1,4 @@
-"""Extract PDF files and pictures: the text of their pages, and headings from bookmarks or fonts."""
+"""Extract the text of PDF files and pictures, with headings from bookmarks or from the size of fonts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pypdfium2.raw as pdfium_c
 from PIL import Image
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.pdf_added import Added
-from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
+from retrieval.documents.extraction.pdf_page import find_rules, needs_ocr, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
-from retrieval.documents.extraction.printed_tables import join_tables, set_tables
-from retrieval.documents.extraction.printed_text import compose, largest_heading
+from retrieval.documents.extraction.printed_tables import join_tables, replace_by_tables
+from retrieval.documents.extraction.printed_text import compose_text, find_largest_heading
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
     ExtractedText,
@@ -29,8 +29,8 @@ from retrieval.text.extracted import (
     Page,
     Section,
     leave_out,
-    plain_title,
     read_declared_title,
+    strip_title,
     too_much_text,
 )
 
@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines within this distance, in points, have the same height.
+# Lines whose heights differ by at most this many points are at the same height.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -51,9 +51,9 @@ _Shape = tuple[str, str]
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``.
 
-    These are outer lines (the highest or lowest two) that most pages repeat, apart from a number that increases with
-    the pages; or lines set off from the text at a height that most pages use, if a few repeat them. Files of fewer than
-    four pages stay unchanged.
+    The two highest and lowest lines of a page may be running lines. They are removed if most pages repeat them, apart
+    from a number that increases with the pages. A line with a space between it and the text is removed if most pages
+    have such a line at this height, and a few pages repeat it. Fewer than four pages stay unchanged.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -80,7 +80,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines, their shapes, and the height of a line that is set off."""
+    """Return the outer lines with their shapes, and with their height if a space separates them from the text."""
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -104,7 +104,7 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
 
 
 def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the line's words, with each number as its difference from the page's index."""
+    """Return the line's text, and its text with each number minus the page index, to compare pages."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -130,7 +130,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF, with ``recognised`` pages instead of their own text.
+    """Return the text of a PDF. For the pages in ``recognised``, the text of OCR replaces the file's own.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -144,23 +144,22 @@ def extract_pdf(
             *members.left_out,
             *leave_out("comments", (), added.comments),
             *added.hidden_layers,
-            *leave_out("form", (), int(added.is_form_elsewhere())),
+            *leave_out("form", (), int(added.is_xfa_form())),
         )
     lines = [line for page in pages for line in page.lines]
     drop_furniture(pages)
     join_tables(pages)
-    text, places, headings = compose(pages)
+    text, places, headings = compose_text(pages)
     kept = {id(line) for page in pages for line in page.lines}
-    # Running titles and contents are dropped on purpose.
     dropped = [line.text for line in lines if id(line) not in kept]
-    lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
+    lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
     title = read_declared_title(canonical(declared))
     return ExtractedText(
         text,
-        title=title or largest_heading(pages),
+        title=title or find_largest_heading(pages),
         unread_pages=unread,
-        # Headings from fonts are a guess.
+        # Headings found by the size of fonts are less certain than bookmarks.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -170,7 +169,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a file in one thread per process: pdfium is not thread-safe."""
+    """Open a PDF file. Only one thread of a process may do it, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -198,7 +197,7 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """Return the pages, the numbers of pages that need OCR, and the words of the others."""
+    """Return the pages, the numbers of the pages that need OCR, and the words of the other pages."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []
@@ -207,14 +206,14 @@ def _read_pages(
         page = document[number - 1]
         added.hide_layers(page)
         printed = recognised.get(number) or read_page(page)
-        is_read = number not in recognised and not is_picture(page, printed)
+        is_read = number not in recognised and not needs_ocr(page, printed)
         if is_read:
             written.append(printed.words)
         elif number not in recognised:
             unread.append(number)
         added.read_annotations(page, printed)
         if number not in recognised:
-            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
         printed.lines = order_lines(printed.lines, printed.height)
         for line in printed.lines:
             line.boxes = []
@@ -227,12 +226,11 @@ def _read_pages(
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
-    """Return the bookmarks as (level from 1, title, page index from 0)."""
     found: _Outline = []
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
-        title = plain_title(canonical(bookmark.get_title() or ""))
+        title = strip_title(canonical(bookmark.get_title() or ""))
         if index is not None and title:
             found.append((bookmark.level + 1, title, index))
         if len(found) >= 10_000:
@@ -241,7 +239,6 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """Return headings for bookmarks whose words occur on their target page."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:
@@ -268,7 +265,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of ``recognised`` pages; a TIFF may have several."""
+    """Return the text of the ``recognised`` pages of a picture. A TIFF file may have several pages."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(
@@ -280,7 +277,7 @@ def extract_picture(
     printed = [recognised.get(number) or PrintedPage(1.0, 1.0, []) for number in range(1, count + 1)]
     for page in printed:
         page.lines = order_lines(page.lines, page.height)
-    text, pages, sections = compose(printed)
+    text, pages, sections = compose_text(printed)
     title = sections[0].title if sections else ""
     unread = [number for number in range(1, count + 1) if number not in recognised]
     return ExtractedText(text, title=title, sections=sections, pages=pages, unread_pages=unread)

@@ -1,4 +1,4 @@
-"""Read form values, notes, attached files and layers of a PDF, in the sandbox, in one thread."""
+"""Read form fields, notes, attached files and layers of a PDF. Runs in the sandbox, in one thread."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collector of content outside the pages' own text, created before any page is loaded.
+    """Collects content outside the pages' own text. Must be created before a page is loaded.
 
-    Attached files are added to ``members``, if given.
+    Attached files are added to ``members``, unless it is None.
     """
 
     def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
@@ -42,7 +42,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Nested forms do not name their layer, so each is checked if the file has layers.
+        # Objects in nested forms do not name their layer. So if the file has layers, each object is checked.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -58,13 +58,13 @@ class Added:
         except pypdfium2.PdfiumError:
             self._members.leave_out("unreadable", file.get_name())
 
-    def is_form_elsewhere(self) -> bool:
-        """Return whether this is an XFA form, which only Adobe's programs can draw."""
+    def is_xfa_form(self) -> bool:
+        """Return whether this is an XFA form, which only Adobe's programs can show."""
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Insert field values and drawn notes into the lines of the page at their positions."""
+        """Insert the page's form values and drawn notes into the lines of ``printed``, at their positions."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:

@@ -1,4 +1,4 @@
-"""Read the lines of a PDF page, with the box of each character, in the sandbox, in one thread."""
+"""Read the lines of a PDF page with the box of each character. Runs in the sandbox, in one thread."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from typing import Any
 
 import pypdfium2.raw as pdfium_c
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box, turn_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 
-# pdfium marks a recognised hyphen at a line end by these codes.
+# Codes of pdfium for a hyphen at the end of a line.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# TeX fonts have ligatures here without a map to Unicode: first in encoding OT1, then in T1.
+# Ligatures of TeX fonts that lack a map to Unicode: encoding OT1, then T1.
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
-# A gap of this many line heights is no space between words.
+# A gap of at least this many line heights separates parts of a line.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A mark is smaller than the line's type by this factor, and off its base line by these shares of its height. The base
-# line is this share of the height above the lower side of a character.
+# A superscript or subscript is at most _MARK_SIZE times as high as the line's other characters, and above or below the
+# base line by these shares of their height. The base line is _DESCENT of the height above the lower side of a
+# character.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -57,8 +58,6 @@ _MOST_SHAPES = 2_000
 
 
 class _Writer:
-    """Builder of lines from characters in pdfium's reading order."""
-
     def __init__(self, textpage: Any) -> None:
         self._textpage = textpage
         self.lines: list[PrintedLine] = []
@@ -68,7 +67,7 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # 1 for a raised character, -1 for a lowered one; the base is the last other character.
+        # Per character: 1 for a superscript, -1 for a subscript. The base is the last character that is neither.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -77,24 +76,25 @@ class _Writer:
 
     def add(self, character: str, box: Box, index: int) -> None:
         mark = self._find_mark((box, index), self._base) if self._boxes else 0
-        # A note's number is raised and precedes its words.
+        # The number of a footnote is a superscript before the note's first word.
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
-        # pdfium reports a line end before and behind a mark.
+        # pdfium reports the end of a line before and after a superscript.
         if self.may_end and not ((mark or any(self._marks[-1:])) and self._continues_line(box)):
             self.end_line()
         is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
             last = self._boxes[-1]
             height = max(last[3] - last[1], 1.0)
-            # After a superscript, the line continues at its earlier height.
+            # After a superscript, the line continues at the height before it.
             base, middle = self._base[0], box[1] + box[3]
             rise = min(abs(middle - last[1] - last[3]), abs(middle - base[1] - base[3])) / 2
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # A number runs from left to right, so its first digit is as far away as the number is long.
+                # In text from right to left, numbers run from left to right. So the next digit is up to a number's
+                # length away.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -115,7 +115,6 @@ class _Writer:
         if not mark:
             self._base = box, index
         self._sides = box[0] if box[0] < left else left, box[2] if box[2] > right else right
-        # A ligature is several characters in one box.
         for part in character:
             self._append(part, box, mark)
             self._indexes.append(index)
@@ -126,7 +125,7 @@ class _Writer:
         self._marks.append(mark)
 
     def _find_mark(self, character: tuple[Box, int], base_character: tuple[Box, int]) -> int:
-        """Return 1 for a raised, -1 for a lowered and 0 for another character."""
+        """Return 1 if ``character`` is a superscript of ``base_character``, -1 if it is a subscript, otherwise 0."""
         (box, index), (base, base_index) = character, base_character
         height, own = base[3] - base[1], box[3] - box[1]
         rise = base[3] - box[3] - _DESCENT * (height - own)
@@ -144,7 +143,7 @@ class _Writer:
         if self._characters:
             samples = {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
             sizes, bolds = zip(*map(self._read_font, samples), strict=True)
-            box, size = around(self._boxes), sorted(sizes)[len(sizes) // 2]
+            box, size = find_surrounding_box(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
                 _order_hyphens(self._characters, self._boxes)
             text, boxes = _write_marks(self._characters, self._boxes, self._marks)
@@ -168,7 +167,6 @@ def _is_bold(name: bytes) -> bool:
 
 
 def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
-    """Move a hyphen between a right-to-left word and a number, where pdfium puts it behind the number."""
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -177,9 +175,10 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """Return the text of a line, with a sign before marks that would change the number or word before them.
+    """Return the text of a line, and the boxes of its characters.
 
-    Raised marks become ``^1``, a lowered number behind a digit ``_1``.
+    A superscript that would change the word or number before it is written as ``^1``, a subscript number after a digit
+    as ``_1``.
     """
     if not any(marks):
         return "".join(characters), list(boxes)
@@ -209,7 +208,7 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 
 
 def read_page(page: Any) -> PrintedPage:
-    """Return the page with its lines in file order, which may differ from reading order."""
+    """Return the page with its lines in the order of the file, which may not be the reading order."""
     left, bottom, right, top = page.get_bbox()
     size = max(right - left, 1.0), max(top - bottom, 1.0)
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
@@ -237,7 +236,7 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            # pdfium gives the glyph's own box if its font has no height.
+            # If the font has no height, pdfium returns the box of the drawn glyph.
             if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
@@ -261,7 +260,7 @@ def read_page(page: Any) -> PrintedPage:
 
 
 def _measure_angle(textpage: Any, index: int) -> int:
-    """Return the clockwise turn of the page, in degrees, that makes a character upright."""
+    """Return by how many degrees the page must be turned clockwise to make the character upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
@@ -285,10 +284,10 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
     return gather_rules(boxes)
 
 
-def is_picture(page: Any, printed: PrintedPage) -> bool:
-    """Return whether a page needs OCR: a scan, drawn letters, or fonts whose text cannot be read.
+def needs_ocr(page: Any, printed: PrintedPage) -> bool:
+    """Return whether a page needs OCR: it is a scan, has drawn letters, or fonts whose text cannot be read.
 
-    Unreadable lines are removed from the page.
+    If its text cannot be read, the page's lines are removed.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -297,7 +296,7 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
-    # A stamp on a scan does not make it a text page.
+    # A page with few letters is a scan if a picture covers it; the letters may be a stamp.
     images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height
@@ -305,16 +304,16 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
 
 def _is_garbled(text: str, unmapped: float) -> bool:
-    """Return whether the characters make no words, as with a missing or wrong character map.
+    """Return whether the characters form no words, because the font's character map is missing or wrong.
 
-    ``unmapped`` is the share of characters in no map. Only Latin text is judged by its words. All of 2,000 good pages
-    stay above the limits.
+    ``unmapped`` is the share of characters that no map contains. Only Latin text is checked by its words. Of 2,000
+    readable pages, none was taken for garbled.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Codes and sequences have capitals, digits or few distinct letters.
+    # Product codes and gene sequences have capitals, digits or few different letters. They are not garbled.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -9,14 +9,13 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.markdown import find_title, with_structure
+from retrieval.documents.extraction.markdown import build_markdown_text, find_title
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, strip_title
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
-# Lines of base64, or a long run of it.
 _ENCODED = re.compile(r"^(?:[A-Za-z0-9+/]{60,}\n){3,}(?:[A-Za-z0-9+/]+={0,2}\n)?|[A-Za-z0-9+/]{300,}={0,2}", re.M)
 _CAPITALS = re.compile("[A-Z]{3}")
 
@@ -27,9 +26,9 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
         return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
     sections = find_underlined(text)
     if media_type == RST or (sections and has_markup(text)):
-        return with_structure(to_markdown(text), media_type=RST)
+        return build_markdown_text(to_markdown(text), media_type=RST)
     sections = sections or find_headings(text)
-    # Only a heading at the start reliably names the whole text.
+    # Only a heading at the start of the text can be its title.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
@@ -47,7 +46,10 @@ def _read_xml(data: bytes) -> str:
 
 
 def find_underlined(text: str) -> list[Section]:
-    """Return the underlined headings; levels follow the first occurrence of the styles."""
+    """Return the underlined headings.
+
+    The first style of underline is level 1, the next new style level 2, and so on.
+    """
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
@@ -57,16 +59,16 @@ def find_underlined(text: str) -> list[Section]:
             style = (lines[at + height - 1][0], height == 3)
             if style not in styles:
                 styles.append(style)
-            if title := plain_title(lines[at + height - 2]):
+            if title := strip_title(lines[at + height - 2]):
                 sections.append(Section(starts[at], styles.index(style) + 1, title))
     return sections
 
 
 def find_headings(text: str) -> list[Section]:
-    """Return the likely headings of text without markup; empty unless they are consistent.
+    """Return the likely headings of text without markup; none if they are inconsistent.
 
-    A heading is alone between blank lines. Numbered headings must count up from 1 at the top level, headings in
-    capitals must occur at least twice, lines after two blank lines at least three times.
+    A heading is a line between blank lines. It must be of one of these kinds: numbered, where numbers count up from 1;
+    in capitals, at least twice in the text; after two blank lines, at least three times.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]
@@ -89,7 +91,7 @@ def find_headings(text: str) -> list[Section]:
         if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
     ]
     found = capitals if len(capitals) >= 2 else spaced if len(spaced) >= 3 else []
-    return _find_numbered(alone) or [Section(start, 1, plain_title(line)) for start, line in found]
+    return _find_numbered(alone) or [Section(start, 1, strip_title(line)) for start, line in found]
 
 
 def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
@@ -97,4 +99,4 @@ def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
     outermost = [int(match[1]) for _, match in found if "." not in match[1]]
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
         return []
-    return [Section(start, match[1].count(".") + 1, plain_title(match[0])) for start, match in found]
+    return [Section(start, match[1].count(".") + 1, strip_title(match[0])) for start, match in found]

@@ -1,4 +1,4 @@
-"""Convert PPTX: one page per slide, with title, lists, tables, charts, diagrams and notes."""
+"""Convert PowerPoint files (PPTX) to one page per slide, with title, lists, tables, charts, diagrams and notes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
     choose_alternatives,
     collect_embedded,
+    convert_to_plain_office,
     describe_picture,
     mark_lowered,
     mark_raised,
@@ -25,10 +25,10 @@ from retrieval.documents.extraction.office_xml import (
     read_diagram,
     write_equation,
 )
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
 
-# Shapes within this height (in EMU) are read from left to right.
+# Shapes whose heights differ by at most this (in EMU) are read from left to right.
 _SAME_HEIGHT = 300_000
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
@@ -37,7 +37,7 @@ _MOST_DEPTH = 20
 
 def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="PowerPoint")
-    presentation: Any = pptx.Presentation(io.BytesIO(as_usual(data)))
+    presentation: Any = pptx.Presentation(io.BytesIO(convert_to_plain_office(data)))
     writer = MarkdownWriter(filename, limits)
     hidden = []
     for number, slide in enumerate(presentation.slides, start=1):
@@ -66,7 +66,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
         if shape.has_text_frame:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
-            writer.add_table(spread([[*_read_cells(row)] for row in shape.table.rows]))
+            writer.add_table(spread_merged_cells([[*_read_cells(row)] for row in shape.table.rows]))
         else:
             _write_graphic(shape, writer)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:

@@ -1,4 +1,4 @@
-"""Lines of printed pages, from PDF files or OCR, and their reading order. PURE."""
+"""Describe the lines of printed pages, from PDF files or OCR, and sort them into reading order. PURE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.text.word_lists import read_words
 
 Box = tuple[float, float, float, float]
@@ -17,10 +17,10 @@ Box = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class PrintedLine:
-    """A line, or a part of a line between wide gaps.
+    """A line, or one of several parts of a line between wide gaps.
 
-    ``boxes`` has one box per character of ``text``; ``size`` is in points. ``follows`` marks a part on the same row as
-    the line before it, ``is_row`` a table row in Markdown.
+    ``boxes`` has one box for each character of ``text``. ``size`` is in points. ``follows`` says that the part is on
+    the same row as the part before it. ``is_row`` says that the text is a table row in Markdown.
     """
 
     text: str
@@ -56,9 +56,9 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    ``width`` and ``height`` are in points, of the upright page; ``turned`` is the clockwise turn, in degrees, back to
-    the page as shown. ``unmapped`` is the share of characters in fonts without a map to Unicode, ``controls`` of
-    control characters. ``aside`` has lines of other directions.
+    ``width`` and ``height`` are in points, for the page turned so that its text is upright. ``turned`` is the clockwise
+    turn, in degrees, from there to the page as shown. ``unmapped`` is the share of characters that no map to Unicode
+    contains, ``controls`` of control characters. ``aside`` has the lines in other directions.
     """
 
     width: float
@@ -72,7 +72,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Return a box on the page turned clockwise, whose size is then ``width`` by ``height``."""
+    """Return the box after the page was turned clockwise. ``width`` and ``height`` are of the turned page."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -83,8 +83,8 @@ def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
     return box
 
 
-def around(boxes: Iterable[Box]) -> Box:
-    """Return a box as wide as all ``boxes`` (at least one), with their median top and bottom."""
+def find_surrounding_box(boxes: Iterable[Box]) -> Box:
+    """Return a box from the leftmost to the rightmost side of ``boxes``, with their median top and bottom."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), median(tops), max(rights), median(bottoms)
 
@@ -92,7 +92,6 @@ def around(boxes: Iterable[Box]) -> Box:
 def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
     gap = (left.right, left.top, max(left.right, right.left), left.bottom)
     box = (left.left, min(left.top, right.top), right.right, max(left.bottom, right.bottom))
-    # The longer part has the line's font size.
     longer = max(left, right, key=lambda line: len(line.text))
     return PrintedLine(
         f"{left.text} {right.text}",
@@ -110,11 +109,11 @@ _FIRST_PARTS = read_words("documents", "hyphenated")
 _LONGEST_ENDING = 4
 
 
-def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
-    """Return whether a hyphen at a line end belongs to a compound word.
+def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
+    """Return whether the hyphen at the end of a line belongs to a compound word, and must not be removed.
 
-    ``before`` ends in ``cut``; ``rest`` is the start of the next line. No program splits a word that has another
-    hyphen, behind its first letter, or between two equal vowels.
+    ``before`` is the line, ``cut`` the match of its last word, and ``rest`` the match at the start of the next line. No
+    program hyphenates a word that already has a hyphen, a word after its first letter, or between two equal vowels.
     """
     part, goes_on = cut[1], rest[0]
     return (
@@ -131,7 +130,7 @@ _LINE_HEIGHT = 14.0
 
 
 def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Insert ``text`` into or beside the nearest line at the height of ``box``, else above lower lines."""
+    """Insert ``text`` into a line at the height of ``box``, or as a new line above the lines that are lower."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
@@ -171,26 +170,30 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 
 def _find_word_start(line: PrintedLine, left: float) -> int | None:
-    """Return the start of the first word right of ``left``: 0 outside the line; None within a word."""
+    """Return the index of the first word to the right of ``left``; None if ``left`` is within a word.
+
+    The index is 0 if ``left`` is outside the line.
+    """
     if not line.left < left < line.right:
         return 0
     at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))
     return at if line.text[at - 1 : at] == " " else None
 
 
-# Share of a page's height at its top and bottom for running titles, which many programs write first or last.
+# Running titles are within this share of the page's height from its top or bottom. Many programs write them first or
+# last.
 _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
-# The next line of a column follows within this multiple of the font's size.
+# The next line of a column is at most this many font sizes below.
 _CLOSE = 2.5
 _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """Return ``lines`` in reading order, the parts of a row joined unless a column ends between them."""
-    return _join_rows(_part_columns(_order_by_place(list(lines)) if _jumps_up(lines, height) else lines))
+    """Return ``lines`` in reading order. Parts of a row are joined, unless a column ends between them."""
+    return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -219,7 +222,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Return the x position after the first column of prose; None on a page of one column."""
+    """Return the x position of the gap after the first column of prose; None if the page has one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -230,7 +233,6 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
         fewest = min(len(before), len(after))
         if fewest < _FEWEST_LINES or crossing > _MOST_CROSSING * (len(before) + len(after)):
             continue
-        # Columns must overlap in height.
         lowest = min(max(line.bottom for line in before), max(line.bottom for line in after))
         if lowest <= max(min(line.top for line in before), min(line.top for line in after)):
             continue
@@ -240,9 +242,8 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
     return best[1] if best else None
 
 
-def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` with columns of prose one after the other."""
-    rows = gather(lines, lambda _row, line: line.follows)
+def _separate_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
+    rows = group_consecutive(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
@@ -272,11 +273,10 @@ def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) ->
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
-    """Return whether lines fill their column, or most short lines continue in lower case."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
-    # A number does not show whether a sentence continues.
+    # A line that begins with a number does not show whether it continues a sentence.
     pairs = [(line, below) for line, below in pairwise(column) if not below.text[:1].isdigit()]
     small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
     words = sum(len(line.text.split()) for line in column)
@@ -285,8 +285,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 
 
-def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` column by column; without columns, row by row."""
+def _order_by_position(lines: list[PrintedLine]) -> list[PrintedLine]:
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
         return _order_by_rows(lines)
@@ -305,11 +304,11 @@ def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
 def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
     first = [line for line in lines if line.right <= gutter]
     second = [line for line in lines if line.right > gutter]
-    return (_order_by_place(first) if first else []) + (_order_by_place(second) if second else [])
+    return (_order_by_position(first) if first else []) + (_order_by_position(second) if second else [])
 
 
 def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
-    rows = gather(
+    rows = group_consecutive(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),
     )

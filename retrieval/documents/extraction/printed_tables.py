@@ -1,6 +1,6 @@
-"""Find tables of printed pages by their rules or by the positions of their cells. PURE.
+"""Find tables of printed pages, by their drawn lines or by the positions of their cells. PURE.
 
-A false table harms readers more than a missed one.
+If in doubt, there is no table, because a wrong table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, find_ruled_tables
 from retrieval.documents.extraction.table_rows import (
     MOST_COLUMNS,
@@ -18,18 +18,18 @@ from retrieval.documents.extraction.table_rows import (
     Grid,
     PrintedRow,
     Row,
+    build_found_table,
     find_columns,
     find_rows,
     group_rows,
     lay_out,
-    table_of,
     text_of,
     trim,
 )
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# Multiples of the font's size to the next line of a row, and to the next row.
+# The most font sizes to the next line within a row, and to the next row.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60
@@ -38,8 +38,7 @@ _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
-def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """Return ``lines`` with each table as Markdown rows."""
+def replace_by_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -67,7 +66,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
         run = runs[-1]
         first = row.pieces[0]
         is_far = bool(run) and row.middle - run[-1].middle > _WIDEST_PITCH * max(row.size, run[-1].size)
-        # A wrapped cell begins further to the right.
+        # A long line further to the right may be a wrapped cell and no prose.
         is_prose = len(row.pieces) == 1 and len(first.text) > _PROSE_LINE and first.left < left + first.line.size
         if is_far or is_prose:
             runs.append([])
@@ -77,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Trim the run to rows with several pieces, and their wrapped cells."""
+    """Return the run without the rows of one piece at its ends, unless they are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -103,12 +102,12 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
         grid = lay_out(group_rows(run, columns), columns)
-        table = table_of(grid)
+        table = build_found_table(grid)
         if _is_table(grid, table):
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables are split at the widest space, else at a row of one piece.
+    # These may be two tables. They are separated at the widest space, or else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -126,10 +125,9 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     cells = [cell for row in written for cell in row if cell]
     if len(written) < 2 or len(body) + grid.header < _FEWEST_ROWS or len(cells) < _FULL_SHARE * width * len(written):
         return False
-    if _is_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
+    if _is_table_of_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
-        # Words in columns are a table only if all column names are set off.
         is_set_off = grid.header > 0 and all(grid.texts[grid.header - 1])
         return width >= 3 and len(written) >= 3 and is_set_off
     if width == 2:
@@ -137,8 +135,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     return grid.header > 0 or (len(written) >= 4 and len(grid.values) >= 2)
 
 
-def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the rows are titles with page numbers that do not decrease."""
+def _is_table_of_contents(rows: Sequence[Sequence[str]]) -> bool:
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False
@@ -149,7 +146,7 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return the lines of a Markdown table; an empty header is not printed."""
+    """Return the lines of a Markdown table. Markdown needs a header, which may be empty."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -165,7 +162,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
             pieces.append((" ", place))
         pieces.append(("|", place))
         text, boxes = "".join(piece for piece, _ in pieces), [box for _, box in pieces]
-        written.append(PrintedLine(text, around(boxes), size, boxes=boxes, is_row=True))
+        written.append(PrintedLine(text, find_surrounding_box(boxes), size, boxes=boxes, is_row=True))
         if at == 0:
             rule = "|" + " --- |" * len(row)
             written.append(PrintedLine(rule, written[0].box, size, boxes=[place] * len(rule), is_row=True))
@@ -173,7 +170,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Join tables that continue on the next page, and remove their repeated header."""
+    """Join each table with its continuation on the next page, where a repeated header is removed."""
     header = ""
     for before, page in pairwise(pages):
         last = [line.text for line in before.lines if line.is_row]

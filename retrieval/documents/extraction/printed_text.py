@@ -1,4 +1,4 @@
-"""Compose printed pages into one text with paragraphs and headings. PURE."""
+"""Join the lines of printed pages into one text with paragraphs and headings. PURE."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from retrieval.documents.extraction.printed import (
     REST_OF_WORD,
     PrintedLine,
     PrintedPage,
-    keeps_hyphen,
+    is_compound_hyphen,
 )
-from retrieval.text.extracted import Page, Section, plain_title
+from retrieval.text.extracted import Page, Section, strip_title
 from retrieval.text.word_lists import fill_in
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
-# The fonts Symbol and Wingdings use these codes for bullets.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
@@ -60,10 +59,11 @@ class _Group:
         return " ".join(line.text for line in self.lines)
 
 
-def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    """Return the text of ``pages``, the offsets of each page, and the headings that fonts show.
+def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+    """Return the text of ``pages``, the offsets of each page, and the headings found by the size of fonts.
 
-    A word split at a line end is joined, and so is a paragraph that continues over the end of a page or column.
+    A word that is hyphenated at the end of a line is joined. A paragraph that continues on the next page or column is
+    joined too.
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
@@ -76,12 +76,11 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     _join_over_ends(groups)
     for number, page in enumerate(pages):
         if page.aside:
-            _put_aside(groups, list(_group_lines(number, page.aside, pitch)))
+            _insert_aside_lines(groups, list(_group_lines(number, page.aside, pitch)))
     return _write(groups, pages)
 
 
-def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Insert turned lines at the end of their page, or before a paragraph that continues."""
+def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":
@@ -105,15 +104,15 @@ def _drop_contents(page: PrintedPage) -> None:
         ]
 
 
-def largest_heading(pages: Sequence[PrintedPage]) -> str:
-    """Return the largest words on the first page if larger than the body text: mostly the title."""
+def find_largest_heading(pages: Sequence[PrintedPage]) -> str:
+    """Return the largest text on the first page, usually the title; empty if it is no larger than the body text."""
     body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
     if size < _LARGER * body:
         return ""
     title = " ".join(line.text for line in lines if line.size >= size * (1 - _SAME_SIZE))
-    return plain_title(title) if len(title) <= _LONGEST_HEADING else ""
+    return strip_title(title) if len(title) <= _LONGEST_HEADING else ""
 
 
 def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
@@ -125,14 +124,13 @@ def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
 
 
 def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
-    """Return the usual line distance within paragraphs, as a multiple of the font's size."""
     pitches = [
         (below.middle - line.middle) / line.size
         for page in pages
         for line, below in pairwise(page.lines)
         if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
     ]
-    # Most lines are within paragraphs, so larger distances are gaps.
+    # A low percentile, because large distances are between paragraphs.
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
 
 
@@ -154,7 +152,6 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
 
 
 def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
-    """Return the separator before ``line``; empty if it continues the group ``above``."""
     last = above[-1]
     if line.is_row or last.is_row:
         return "" if line.is_row and last.is_row else "\n\n"
@@ -188,7 +185,7 @@ def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
 def _join_over_ends(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
-            # A delimiter below its first row makes it another table.
+            # A second row of "---" shows that another table begins.
             is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
             group.separator = "\n\n" if is_other else "\n"
             continue
@@ -212,7 +209,8 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
     styles = sorted({_read_style(group) for group in found}, reverse=True)
-    # Each size is a level; a size with numbered headings takes their usual depth.
+    # Each style is a level, larger styles first. If a style's headings are numbered, the usual depth of their numbers
+    # is its level.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
@@ -242,7 +240,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # The file writes these words with a hyphen within a line.
+    # A word that the file also writes with a hyphen within a line keeps its hyphen at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []
@@ -262,8 +260,8 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
             cut = CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
             rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
-                # The hyphen stays if the file writes the word with it elsewhere.
-                if f"{cut[1]}-{rest[0]}" not in compounds and not keeps_hyphen(pieces[-1], cut, rest):
+                # The hyphen stays if the file also writes the word with it in the middle of a line.
+                if f"{cut[1]}-{rest[0]}" not in compounds and not is_compound_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1
                     if ends:
@@ -272,7 +270,7 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
                 add(separator)
             starts.setdefault(group.page, length)
             if at == 0 and group.level:
-                sections.append(Section(length, group.level, plain_title(group.text)))
+                sections.append(Section(length, group.level, strip_title(group.text)))
             add(line.text)
             ends[group.page] = length
     add("\n")

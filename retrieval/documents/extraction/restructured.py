@@ -1,6 +1,7 @@
 """Convert reStructuredText to Markdown, line by line. PURE.
 
-docutils rejects Sphinx's roles and directives, and writes no Markdown. Unknown markup keeps its words.
+docutils is not used, because it rejects Sphinx's roles and directives, and cannot write Markdown. The words of unknown
+markup are kept.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # The argument is a title here, a signature in "object" and in unknown directives, and is dropped in "bare".
+        # The argument of a directive is a title for "title", and a signature for "object" and unknown directives. For
+        # "bare" it is dropped.
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # A section makes the object's name findable.
+        # An "object" becomes a section, so that questions find its name.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -42,7 +44,7 @@ _DIRECTIVES = {
     for name in names.split()
 }
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# No document nests deeper, and Python's recursion limit is higher.
+# No real document is nested more deeply. Python's recursion limit is higher.
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
@@ -59,14 +61,14 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Return whether ``text`` has markup that only reStructuredText has."""
+    """Return whether ``text`` has markup that is only used in reStructuredText."""
     return bool(_SIGNALS.search(text))
 
 
 def to_markdown(text: str) -> str:
-    """Return the text as Markdown, without comments, targets and tables of contents.
+    """Return the text as Markdown, without comments, link targets and tables of contents.
 
-    Heading levels follow the order in which adornments first occur.
+    The first style of underline is level 1, the next new style level 2, and so on.
     """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
@@ -74,7 +76,7 @@ def to_markdown(text: str) -> str:
 
 
 def measure_heading(lines: Sequence[str], at: int) -> int:
-    """Return 2 for a title and its underline at ``at``, 3 with an overline, else 0."""
+    """Return the number of lines of the heading at ``at``: 2, or 3 with an overline; 0 for no heading."""
     if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
     if ADORNMENT.fullmatch(lines[at]):
@@ -215,14 +217,13 @@ def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, boo
     elif argument and kind == "title":
         lead = [f"**{_convert_inline(argument)}**", ""]
     elif argument and kind in ("object", "signature"):
-        # Markdown has no indented headings.
         is_section = kind == "object" and styles and body and not depth
         lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
-    """Return the rows of the table at line ``at``, and the line after it."""
+    """Return the rows of the table at line ``at``, and the index of the line after it; None for no table."""
     line = lines[at]
     if _GRID.fullmatch(line):
         end = at
@@ -312,14 +313,13 @@ def _convert_outside_literals(text: str) -> str:
     text = _NOTE.sub(_convert_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
-    # Roles come after interpreted text, whose pattern would match the code that replaces a role.
+    # Roles are converted after interpreted text, because its pattern would match their result.
     text = _ROLE.sub(_convert_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")
 
 
 def _convert_note(match: re.Match[str]) -> str:
-    """Return a footnote reference, or a citation such as [CIT2002]_ without its mark."""
     blank, sign, name = match.groups()
     if not sign and not name.isdigit():
         return f"{blank}[{name}]"

@@ -1,4 +1,4 @@
-"""Find tables by rules: grids, and rows between horizontal rules. PURE."""
+"""Find tables by their drawn lines (rules): grids, and rows between horizontal rules. PURE."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.printed import Box, PrintedLine
 from retrieval.documents.extraction.table_rows import (
     MOST_COLUMNS,
     Cell,
     FoundTable,
     PrintedRow,
+    build_found_table,
     find_columns,
     find_rows,
     group_rows,
     join_cells,
     lay_out,
-    table_of,
     text_of,
 )
 
@@ -30,13 +30,16 @@ _DRAWN = 0.7
 _FULL_SHARE = 0.5
 _LONGEST_CELL = 400
 _MOST_BANDS = 500
-# The next line of a row follows within this multiple of the font's size.
+# The next line of a row is at most this many font sizes below.
 _TIGHT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class RuledLine:
-    """A straight line, at the distance ``at`` from the top, or from the left."""
+    """A straight line from ``start`` to ``end``.
+
+    ``at`` is its distance from the top of the page (horizontal) or from the left (vertical).
+    """
 
     at: float
     start: float
@@ -50,7 +53,7 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """Return the tables that rules enclose; no line is in two of them."""
+    """Return the tables that rules show. A line of text is in at most one table."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
@@ -89,7 +92,9 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
     merged: list[RuledLine] = []
-    for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
+    for row in group_consecutive(
+        sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR
+    ):
         for rule in sorted(row, key=lambda rule: rule.start):
             last = merged[-1] if merged else None
             if last is not None and abs(last.at - row[0].at) < 0.01 and rule.start <= last.end + _NEAR:
@@ -103,10 +108,10 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return the rules of each possible table: rules that meet, or horizontal rules of equal width."""
+    """Return the rules of each possible table: rules that cross, or horizontal rules of equal width."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
-        met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
+        met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]
         if met:
             parts = [part for part in parts if not any(part is other for other in met)]
             parts.append(
@@ -118,7 +123,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # Shading of every other row draws boxes of equal width that do not meet.
+    # If every other row is shaded, the boxes have equal widths and do not meet.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -132,7 +137,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
     return regions + [(part, []) for part in groups if len(part) >= _FEWEST_RULES]
 
 
-def _meet(level: RuledLine, upright: RuledLine) -> bool:
+def _do_rules_meet(level: RuledLine, upright: RuledLine) -> bool:
     return (
         level.start - _NEAR <= upright.at <= level.end + _NEAR
         and upright.start - _NEAR <= level.at <= upright.end + _NEAR
@@ -152,7 +157,7 @@ def _find_rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) ->
 
 
 def _merge_near(values: Sequence[float]) -> list[float]:
-    return [near[0] for near in gather(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
+    return [near[0] for near in group_consecutive(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
 def _find_place(value: float, sides: Sequence[float]) -> int:
@@ -162,14 +167,17 @@ def _find_place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table with its cells between rules; a merged cell repeats in each of its rows."""
-    # The outer sides may be undrawn; the horizontal rules end there.
+    """Return the table whose cells are between rules; None for no table.
+
+    A cell that spans several rows is repeated in each of them.
+    """
+    # Some tables have no rules at their left and right sides. The horizontal rules end there.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
-    if _are_crossed(rows, upright):
+    if _do_rules_cross_words(rows, upright):
         return None
     merged = _merge_cells(sides, heights, level, upright)
     parts: dict[int, list[Cell]] = {}
@@ -180,7 +188,7 @@ def _read_grid(
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # A cell over all columns is a title and stays a line.
+    # A cell over all columns is a title, which stays a line of text.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
@@ -196,8 +204,7 @@ def _read_grid(
     return FoundTable(lines, header, filled) if lines and filled else None
 
 
-def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
-    """Return whether rules cross words, as in a drawing."""
+def _do_rules_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
     crossed = sum(
         any(
             rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
@@ -231,7 +238,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the cell number of each grid place; a merged cell has one number."""
+    """Return the number of the cell at each row and column. A cell that spans several has the same number there."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -257,7 +264,6 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
 
 
 def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
-    """Return the row after the header; names over several columns have a row of names below them."""
     end = first + 1
     while end < len(merged):
         above = merged[end - 1]
@@ -272,10 +278,10 @@ def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table between horizontal rules; None if there is none.
+    """Return the table between horizontal rules; None for no table.
 
-    Each band between two rules is a row if most bands have one row, else all rows are below the second rule. The header
-    is above the second rule.
+    The header is above the second rule. If most of the bands between two rules have one row, each band is a row.
+    Otherwise all lines below the second rule are rows.
     """
     heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
@@ -294,15 +300,15 @@ def _read_between_rules(
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
-        return table_of(lay_out(bands, columns, 1))
+        return build_found_table(lay_out(bands, columns, 1))
     if len(bands) < 2:
         return None
     body = group_rows([row for band in bands[1:] for row in band], columns)
-    return table_of(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
+    return build_found_table(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row next to a rule; empty if they have too few pieces."""
+    """Return the lines of the row directly above or below a rule; none if the row has fewer than ``pieces`` pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:

@@ -1,4 +1,4 @@
-"""Extract files in a sandboxed process, and check its output."""
+"""Extract files in a sandboxed process, and check the values that it returns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# Cells of a larger table are not stored.
+# Tables with more cells are not stored.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -39,12 +39,12 @@ _LEAST_SECONDS = 10.0
 _SECONDS_PER_MIB = 10.0
 
 
-def sandbox_limits(
+def build_sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
     """Return the limits of one extraction.
 
-    A small file gets less processor time: only a malicious one would need more.
+    The processor time grows with the file's size, because a small file that needs much time is malicious.
     """
     output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES + limits.max_member_bytes
     if size_bytes is None:
@@ -64,14 +64,13 @@ def extract_in_sandbox(
 ) -> ExtractedText:
     """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
 
-    ``recognised`` has the number, width, height, turn and words of each page.
-
-    Raises: DocumentRejected also if the file exceeds ``within`` or crashes the process; JobCancelled if
-    ``still_wanted`` returns False; SandboxUnavailable.
+    Each of ``recognised`` has the number, width, height, turn and words of a page. Raises: DocumentRejected as
+    `extract`, and if the file exceeds ``within`` or crashes the process; JobCancelled if ``still_wanted`` returns
+    False; SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
-    # The recognised words may exceed a job's message, so they follow the file's bytes.
+    # The recognised words are sent after the file's bytes, because they may be too long for a job's message.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -100,7 +99,10 @@ def extract_in_sandbox(
 def read(
     file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0
 ) -> tuple[dict[str, object], bytes]:
-    """Return JSON-serialisable values, and the text in UTF-8 followed by the members, from the sandbox."""
+    """Extract a file within the sandbox.
+
+    Return values that JSON can store, and the text in UTF-8 followed by the bytes of the member files.
+    """
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
@@ -126,9 +128,10 @@ def read(
 
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
-    """Return the extracted text from the sandbox's values.
+    """Return the extracted text from the values that the sandbox sent.
 
-    Raises: ValueError, TypeError, KeyError or AttributeError if :func:`read` cannot have returned them.
+    Raises: ValueError, TypeError, KeyError or AttributeError for values that :func:`read` cannot have returned, because
+    the process may be under an attacker's control.
     """
     sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
@@ -180,7 +183,7 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
 
 
 def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
-    """Return the offsets as integers. Raises: ValueError if they decrease or are outside the text."""
+    """Return the offsets as integers. Raises: ValueError if they decrease, or lie outside a text of ``length``."""
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")

@@ -1,4 +1,4 @@
-"""Convert sheets of cells to text: table rows name their columns, other cells are paragraphs."""
+"""Convert sheets of cells to text: tables with the names of their columns, and paragraphs for other cells."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, Shee
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.grouping import gather
+from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
+    convert_to_plain_office,
     is_page_number,
     mark_lowered,
     mark_raised,
@@ -32,7 +32,7 @@ from retrieval.documents.extraction.office_xml import (
 )
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
 _DEFAULT_NAME = re.compile(r"(?:Sheet|Blad|Tabelle|Feuil|Hoja|Foglio)\s?\d*", re.I)
 
@@ -40,7 +40,7 @@ Rows = dict[int, dict[int, Cell]]
 
 
 class Area(NamedTuple):
-    """A range of rows and columns, both inclusive."""
+    """A range of cells. All four bounds are inclusive."""
 
     top: int
     left: int
@@ -50,9 +50,9 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """A sheet's filled cells by row and column.
+    """The filled cells of a sheet, by row and column.
 
-    ``beside`` has the words of text boxes and margins; ``hidden`` counts dropped rows and columns.
+    ``beside`` has the words of text boxes, headers and footers. ``hidden`` counts the dropped rows and columns.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop hidden rows and columns; a button shows rows hidden by a filter or a group, which stay."""
+        """Drop these hidden rows and columns. Do not pass rows hidden by a filter or a group: users can show them."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -122,7 +122,7 @@ def write_sheets(
 def _find_tables(sheet: Sheet) -> list[CellTable]:
     rows = _fill_merged(sheet)
     found: list[_Placed] = []
-    for area in _cut_areas(rows, sorted(rows)):
+    for area in _split_into_areas(rows, sorted(rows)):
         columns, table = _read_area(rows, area, sheet.merged)
         above = next((known for known in reversed(found) if known.table.header), None)
         if above and not above.table.totals and _continues(table, columns, above):
@@ -131,7 +131,6 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
             found.append(_Placed(columns, table))
-    # Words directly above a table are its title.
     for (_, above_it), (_, table) in pairwise(found):
         words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
         if not above_it.header and table.header and not table.titles and len(words) == 1:
@@ -152,8 +151,7 @@ def _fill_merged(sheet: Sheet) -> Rows:
     return rows
 
 
-def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    """Yield the cell ranges between empty rows or columns; an empty column may be part of a table."""
+def _split_into_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
     for band in _split_runs(numbers):
         runs = _split_runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
@@ -166,7 +164,7 @@ def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
         if len(parts) < 2:
             yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
         for _, part in parts if len(parts) > 1 else ():
-            yield from _cut_areas(part, sorted(part))
+            yield from _split_into_areas(part, sorted(part))
 
 
 def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
@@ -175,7 +173,6 @@ def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows
 
 
 def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
-    """Return whether both sides of an empty column have the same rows, but other names."""
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
         return False
@@ -185,7 +182,7 @@ def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows)
 
 
 def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
-    return gather(numbers, lambda run, number: number == run[-1] + 1)
+    return group_consecutive(numbers, lambda run, number: number == run[-1] + 1)
 
 
 def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
@@ -208,7 +205,7 @@ def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
     return is_within and table.is_nameless and not table.titles and not is_form
 
 
-# A colour, a font, a size, or a value that the program fills in.
+# Codes in headers and footers: a colour, a font, a size, or a value such as the page number.
 _MARGIN_CODE = re.compile(r'&(?:K[\da-fA-F]{6}|K\d\d[+-]\d{3}|"[^"]*"|\d+#?|\[\w+\]|[A-Z])')
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
@@ -216,14 +213,14 @@ _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v
 
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Excel")
-    data = as_usual(data)
+    data = convert_to_plain_office(data)
     try:
         reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False, rich_text=True)
         reader.read()
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
-        # Non-standard parts of other programs, such as styles, stop the reader.
+        # openpyxl fails on non-standard parts that other programs write, such as styles.
         return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
@@ -236,7 +233,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
                 _read_drawings(archive, paths[chart_sheet.title], charts)
     formulas = leave_out("formulas", (), _count_formulas(data))
     left_out = leave_out("sheets", hidden) + formulas + leave_out("charts", charts)
-    return write_sheets(sheets, filename, plain_title(canonical(reader.wb.properties.title or "")), limits, left_out)
+    return write_sheets(sheets, filename, strip_title(canonical(reader.wb.properties.title or "")), limits, left_out)
 
 
 def _count_formulas(data: bytes) -> int:
@@ -253,7 +250,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
-    # `iter_rows` would create all cells between the first and the last.
+    # `iter_rows` would also create all empty cells in between.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
@@ -320,7 +317,7 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the values of any Excel workbook without number formats."""
+    """Return the values of an Excel workbook without number formats, by a library that reads nearly every file."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     except PasswordError as error:

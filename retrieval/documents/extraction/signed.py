@@ -1,4 +1,4 @@
-"""Find the content of CMS signed data (RFC 5652) in mail; the signature is not verified."""
+"""Find the content of signed mail (CMS, RFC 5652). The signature is not verified."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 
 
 
 def find_signed_content(data: bytes) -> bytes | None:
-    """Return the signed content; None for encrypted data, a detached signature or damaged data."""
+    """Return the signed content; None if the data are encrypted or damaged, or contain only a signature."""
     try:
         content = _find_inner(data, 0, len(data), _SEQUENCE)
         kind = next(_read_elements(data, *content))
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
         signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # The order is version, digests, content, certificates, signers.
+        # The elements are version, digests, content, certificates, signers.
         wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
@@ -36,14 +36,11 @@ def _read_octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield tag, start and end of the content of each element in BER.
-
-    Raises: IndexError for damaged data.
-    """
+    """Yield tag, start and end of each element's content. The encoding is BER. Raises: IndexError for damaged data."""
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # An indefinite length ends with two zero bytes after the last element.
+            # If the length is not given, two zero bytes end the content.
             stop = next(begin for tag_below, begin, _ in _read_elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2

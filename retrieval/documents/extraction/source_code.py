@@ -1,4 +1,4 @@
-"""Read source code and configuration, with one section per definition."""
+"""Extract source code and configuration files, with one section for each definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
-# Group 1 is the indentation, the group ``name`` the section's title.
+# Group 1 is the indentation, the group ``name`` the title of the section.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")
 _RUBY = re.compile(r"([ \t]*)(?:def|class|module)[ \t]+(?P<name>[\w.:?!]+)")
 _MODIFIERS = (
@@ -80,9 +80,9 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
 def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
-    """Return (line, level, name) of each top-level definition and of definitions directly in it.
+    """Return (line, level, name) of each top-level definition, and of the definitions directly in it.
 
-    The line is the first of the comments and decorators directly above.
+    The line is the first line of the comments and decorators directly above the definition.
     """
     found: list[tuple[int, int, str]] = []
     inner: int | None = None

@@ -1,4 +1,4 @@
-"""Find printed rows and columns, and build tables from them. PURE."""
+"""Find the rows and columns of printed tables, and build tables from them. PURE."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import pairwise
 from statistics import mean, median
 
 from retrieval.documents.extraction.cell_tables import TOTAL, YEAR
-from retrieval.documents.extraction.grouping import gather
-from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
+from retrieval.documents.extraction.grouping import group_consecutive
+from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, is_compound_hyphen
 from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# Multiples of the font's size: the minimum space between two cells, columns and rows, and the excess of the space
-# between rows over the space between lines of a row.
+# In font sizes: the least space between two cells, between columns and between rows, and how much larger the space
+# between rows is than between lines of one row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -29,7 +29,7 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table and the page lines that it replaces; a ``header`` without words is not printed."""
+    """A table, and the lines of the page that it replaces. A ``header`` without words is not printed."""
 
     lines: list[PrintedLine]
     header: Row
@@ -38,7 +38,7 @@ class FoundTable:
 
 @dataclass(slots=True)
 class Piece:
-    """Text of one row without a wide gap in it."""
+    """A part of a row that contains no wide gap."""
 
     cell: Cell
     line: PrintedLine
@@ -62,8 +62,6 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    """Pieces at one height, and their lines."""
-
     pieces: list[Piece]
     lines: list[PrintedLine]
 
@@ -93,17 +91,17 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts with a space between them; a name omits repetitions."""
+    """Return the parts joined by spaces. For a column name, a part equal to the part before it is left out."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # A split date, number or word continues without a space.
+        # A date, number or word that is split at the end of a line is joined without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
-        if cut and rest and not keeps_hyphen(said, cut, rest):
+        if cut and rest and not is_compound_hyphen(said, cut, rest):
             joined = joined[:-1]
         joined += trim(part) if not joined or is_cut else [(" ", part[0][1]), *trim(part)]
         said = text
@@ -120,7 +118,7 @@ def trim(cell: Cell) -> Cell:
 
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
-    levels = gather(
+    levels = group_consecutive(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
     )
@@ -140,9 +138,8 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """Return the columns between gaps that hardly any piece crosses."""
+    """Return the columns between gaps that at most a tenth of the rows cross."""
     places = [piece.middle for row in rows for piece in row.pieces]
-    # A name over two columns may be between them.
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
@@ -179,7 +176,7 @@ def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
 
 @dataclass(slots=True)
 class Grid:
-    """The cells of each table row; the first ``header`` rows name the columns."""
+    """A table as rows and columns. The first ``header`` of its rows name the columns."""
 
     groups: list[list[PrintedRow]]
     columns: Columns
@@ -207,7 +204,6 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
 
 
 def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the indices of value columns; words above the first values are names."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
@@ -222,7 +218,6 @@ def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """Return the number of rows above the first values, or the only rows in bold."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
@@ -243,7 +238,6 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """Return each column's name; a name over several columns repeats in each."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
@@ -260,7 +254,7 @@ def _read_header(grid: Grid) -> Row:
 
 
 def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """Return the columns centred below a name, if several; else the columns that it touches."""
+    """Return the columns below a name: those over which it is centred, or else those that it touches."""
     touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
@@ -281,7 +275,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group printed rows by table row: lines of wrapped cells are closer and have fewer pieces."""
+    """Group the printed rows that are one table row. Lines of a wrapped cell are closer, and have fewer pieces."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [
@@ -294,13 +288,12 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = gather(rows, lambda above, row: _measure_space(above[-1], row) < border)
+    groups = group_consecutive(rows, lambda above, row: _measure_space(above[-1], row) < border)
     is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
     return groups if is_better else single
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """Join wrapped rows, and repeat a name of several rows in each."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)
@@ -321,6 +314,6 @@ def _read_body(grid: Grid) -> list[Row]:
     return rows
 
 
-def table_of(grid: Grid) -> FoundTable:
+def build_found_table(grid: Grid) -> FoundTable:
     lines = [line for group in grid.groups for row in group for line in row.lines]
     return FoundTable(lines, _read_header(grid), _read_body(grid))

@@ -1,4 +1,4 @@
-"""Convert CSV, TSV and JSON lines: each row becomes a line with column names."""
+"""Convert CSV, TSV and JSON lines. Each row becomes a line with the names of its columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_FIELDS = 100
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
-# Some programs escape a quotation mark by a backslash.
+# A quotation mark that is escaped by a backslash.
 _ESCAPED = re.compile(r'\\"(?![,;\t|\n]|\Z)')
 _MOST_TABLES = 20
 _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
@@ -43,7 +43,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     lines = source.splitlines(keepends=True)
     odd = [at for at, line in enumerate(lines) if line.count('"') % 2]
     if len(odd) == 1:
-        # An unclosed quotation mark would swallow all lines behind it.
+        # The CSV reader would take all lines after an unclosed quotation mark as one cell.
         lines[odd[0]] = re.sub(r'(?:^|(?<=[,;\t|]))"', '""', lines[odd[0]])
     try:
         rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
@@ -58,7 +58,6 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
 
 
 def _find_tables(rows: list[list[str]]) -> list[CellTable]:
-    """Return the tables between empty lines. Lines of a report belong to the table below them."""
     parts: list[list[list[str]]] = [[]]
     for row in rows:
         if any(cell.strip() for cell in row):
@@ -71,7 +70,6 @@ def _find_tables(rows: list[list[str]]) -> list[CellTable]:
 
 
 def _read_part(rows: list[list[str]]) -> CellTable:
-    # The header of very wide tables is searched in fewer rows.
     most = max(2, HEAD * 100 // max([100, *map(len, rows[:HEAD])]))
     head = [
         [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]
@@ -81,7 +79,7 @@ def _read_part(rows: list[list[str]]) -> CellTable:
 
 
 def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Write each object as a row with a column per field; other content stays unchanged."""
+    """Return JSON objects as rows with one column for each field; a file with other content unchanged."""
     try:
         records = [json.loads(line) for line in decode(data, filename).split("\n") if line.strip()]
     except (ValueError, RecursionError):
@@ -102,7 +100,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """Return the delimiter that cuts most first lines into the same number of fields; else a comma."""
+    """Return the delimiter by which most of the first lines have the same number of fields; a comma if none has."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

@@ -1,6 +1,6 @@
-"""Decide which parts of an HTML page a reader sees, directly or through a control.
+"""Decide which parts of an HTML page a reader can see, at once or after pressing a control.
 
-Hidden text may instruct a model alone, so it is read only if a visible control opens it.
+Text that no reader can see may be an instruction to a language model, so it is not extracted.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from retrieval.text.instructions import find_instructions
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _COLLAPSED_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-# No control can undo these styles.
 _UNREADABLE_STYLE = re.compile(r"font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I)
 _ROLES = frozenset(("button", "tab", "link", "treeitem", "menuitem"))
 _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|data-[\w-]+")
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
-# Controls may be nested.
+# How often the search is repeated, because an opened element may contain further controls.
 _MOST_ROUNDS = 5
-# Characters of the element before an answer.
+# Most characters of an element before a hidden answer that is taken for its question.
 _LONGEST_QUESTION = 300
 
 
@@ -43,14 +42,15 @@ def is_hidden(element: etree._Element) -> bool:
     )
 
 
-def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
-    """Return the hidden elements that a visible control opens, each with its control.
+def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
+    """Return the hidden elements that a visible control opens, with the control of each.
 
-    A control names or directly precedes them; a heading only if the page repeats that form. Text that instructs a
-    language model stays hidden.
+    A control names the element or directly precedes it. A heading is a control only if the page has several in this
+    form. Text that instructs a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within``: the closest hidden element, itself or an ancestor. ``around``: the next hidden ancestor.
+    # ``within`` maps an element to the closest hidden element around it, or itself. ``around`` maps a hidden element to
+    # the next hidden one around it.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:
@@ -63,7 +63,7 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     candidates = {each for each in around if not _UNREADABLE_STYLE.search(each.get("style") or "")}
     if not candidates:
         return {}
-    ways = list(_find_ways(elements, candidates))
+    ways = list(_find_control_pairs(elements, candidates))
     opened: dict[etree._Element, etree._Element] = {}
     shown: set[etree._Element | None] = {None}
     for _round in range(_MOST_ROUNDS):
@@ -79,14 +79,13 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     return {each: control for each, control in opened.items() if each in shown}
 
 
-def _find_ways(
+def _find_control_pairs(
     elements: Iterable[etree._Element], candidates: set[etree._Element]
 ) -> Iterator[tuple[etree._Element, etree._Element]]:
-    """Yield controls with a hidden element that they open."""
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
-            # The control may name the parent of the hidden words.
+            # A control may name an element that contains the hidden one.
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
         if is_control(element) and has_sign(element):

@@ -1,6 +1,6 @@
-"""Convert DOCX to Markdown.
+"""Convert Word files (DOCX) to Markdown.
 
-python-docx reads only plain paragraphs and tables, so other content is first written into them.
+python-docx reads only paragraphs and tables, so all other content is first converted to paragraphs and tables.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.numbering import Numbering
 from retrieval.documents.extraction.office_xml import (
-    as_usual,
     choose_alternatives,
     collect_embedded,
+    convert_to_plain_office,
     describe_picture,
     is_page_number,
     mark_lowered,
@@ -36,14 +36,14 @@ from retrieval.documents.extraction.office_xml import (
     write_equation,
 )
 from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title
 
-# Word writes the English name; other programs write the name in their language.
+# Word stores the English name of a heading style; other programs use their own language.
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# python-docx skips content in these wrappers.
+# Elements whose content python-docx skips.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -52,7 +52,7 @@ _TICKED, _EMPTY = "☒", "☐"
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Word")
-    document = docx.Document(io.BytesIO(as_usual(data)))
+    document = docx.Document(io.BytesIO(convert_to_plain_office(data)))
     writer = MarkdownWriter(filename, limits)
     _Reader(document, writer).write()
     embedded = collect_embedded([document.part], filename, limits)
@@ -80,7 +80,7 @@ class _Reader:
         for kind, notes in self._notes.items():
             for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
-        # A lookup searches all styles.
+        # A cache, because python-docx searches all styles each time.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
@@ -140,7 +140,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # A page or column break separates words like a line break.
+        # Without a type, a page or column break is read as a line break, so that it separates words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
@@ -182,7 +182,6 @@ class _Reader:
                 _find_run(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
-        """Put text boxes, diagrams and charts behind the paragraph that anchors them."""
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
             if words := describe_picture(picture.get("descr")):
                 _put_behind(picture, [_make_paragraph(words)])
@@ -208,12 +207,11 @@ class _Reader:
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
-        # The element shows whether a paragraph is empty: reading its text takes a hundred times longer.
+        # Checking the element is a hundred times as fast as reading the text of an empty paragraph.
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
         style, level = self._find_style(block)
-        # An entry of a table of contents answers no question.
         if style.startswith("toc ") and text[-1].isdigit():
             return
         level = _read_outline_level(block._p.pPr) or level
@@ -227,7 +225,7 @@ class _Reader:
             self._writer.add_paragraph(text)
 
     def _read_rows(self, table: Table) -> list[list[str]]:
-        # ``row.cells`` takes quadratic time and repeats merged cells.
+        # ``row.cells`` repeats merged cells, and takes quadratic time.
         rows = [
             [TableCell("")] * row.grid_before
             + [
@@ -236,7 +234,7 @@ class _Reader:
             ]
             for row in table._tbl.tr_lst
         ]
-        return spread(rows)
+        return spread_merged_cells(rows)
 
     def _read_cell(self, cell: _Cell) -> str:
         words = []
@@ -256,7 +254,7 @@ class _Reader:
             root = parse_html(decode(part.blob, filename, html=True), filename)
             self._writer.add_markdown(convert_html(root) if root is not None else "")
         elif "wordprocessingml" in part.content_type:
-            _Reader(docx.Document(io.BytesIO(as_usual(part.blob))), self._writer).write()
+            _Reader(docx.Document(io.BytesIO(convert_to_plain_office(part.blob))), self._writer).write()
         elif part.content_type.startswith("text/"):
             self._writer.add_paragraph(decode(part.blob, filename))
 
@@ -351,9 +349,9 @@ def _set_off_marks(paragraph: Any) -> None:
 
 
 def _read_style(style: Any) -> tuple[str, int | None]:
-    """Return a style's name and its heading level: 0 for a title, 1 to 9 for a heading, else None.
+    """Return the name of a style and its level: 0 for a title, 1 to 9 for a heading, None for other text.
 
-    The level may come from a style that it is based on.
+    The level may come from the style on which this one is based.
     """
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Write Markdown for the converters, including tables with merged cells. PURE."""
+"""Write Markdown for the extractors, including tables with merged cells. PURE."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from retrieval.text.extracted import (
     Span,
     TableGrid,
     TableGridRow,
-    plain_title,
+    strip_title,
     too_much_text,
 )
 
-# Columns that one cell may span.
+# The most columns over which a cell may be merged.
 _WIDEST = 1_000
 _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
-# These separate the ends of an interval, or two figures in one cell.
 _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell; ``goes_on`` marks the continuation of the cell above it."""
+    """A cell of a table. ``goes_on`` says that it continues the cell above it."""
 
     text: str
     across: int = 1
@@ -43,15 +42,14 @@ class TableCell:
     goes_on: bool = False
 
 
-def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
-    """Return the texts by row and column, the column names in one row.
+def spread_merged_cells(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
+    """Return the texts of a table by row and column, with all column names in the first row.
 
-    A cell merged over rows repeats in each row. A cell merged over columns is in the first column; a name precedes each
-    column's name.
+    The text of a cell that is merged over rows is repeated in each row. The text of a cell that is merged over columns
+    is in the first column; in the header, it precedes the name of each column.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
-    # Column -> (number of rows left, text) of a cell merged over rows.
     hanging: dict[int, tuple[int, str]] = {}
     header_rows = _count_header(rows)
     for row in rows:
@@ -103,12 +101,12 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Return whether a cell is a number, a date, a time, yes or no, or a mark for a missing value."""
+    """Return whether a cell is a value: a number, date or time, yes or no, or a mark for a missing value."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
         return True
     plain = _SPACED.sub("", plain)
-    # A single letter may be a name as well as an answer.
+    # A single letter such as "n" may be a name.
     is_answer = len(plain) > 1 and read_boolean(plain) is not None
     if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
         return True
@@ -118,12 +116,11 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
-# Markdown reads these as item numbers.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
-    """Builder of Markdown text; each method raises DocumentRejected above the limits."""
+    """Builds a Markdown text. Each method raises DocumentRejected if the text exceeds the limits."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -137,7 +134,7 @@ class MarkdownWriter:
         self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
-        if title := plain_title(canonical(words)):
+        if title := strip_title(canonical(words)):
             start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
             self.sections.append(Section(start, level, title))
 
@@ -146,7 +143,6 @@ class MarkdownWriter:
             self._add(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        """Add a list item; ``level`` is 0 for the outermost."""
         if words := " ".join(canonical(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
             self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
@@ -159,7 +155,7 @@ class MarkdownWriter:
             self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add a table with its header first, without empty rows."""
+        """Add a table whose first row is the header. Empty rows are left out."""
         if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
@@ -167,14 +163,14 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add rows as lines that name their columns, to be found and quoted alone."""
+        """Add each row as a line with the names of its columns, so that a question can find and quote one row."""
         if not rows:
             return
         start = self._add("")
         grid: list[TableGridRow] = []
         for at, row in enumerate(rows):
             self._write("\n" if at else "")
-            line, cells = _name_cells(header, row, self._length)
+            line, cells = _write_named_cells(header, row, self._length)
             grid.append(TableGridRow(self._length, self._length + len(line), cells))
             self._protected.append(Span(self._length, self._length + len(line)))
             self._write(line)
@@ -235,8 +231,9 @@ class MarkdownWriter:
             raise too_much_text(self._filename, self._limits)
 
 
-def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the line at ``offset``, and the offsets of each cell; empty cells are left out."""
+def _write_named_cells(
+    header: Sequence[str], row: Sequence[str], offset: int
+) -> tuple[str, tuple[tuple[int, int], ...]]:
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []
     end = offset
@@ -253,7 +250,6 @@ def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple
 
 
 def write_markdown_table(rows: Iterable[list[str]]) -> str:
-    """Return the non-empty ``rows`` as a Markdown table; empty if there are none."""
     filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
     if not filled:
         return ""

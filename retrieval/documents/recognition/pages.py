@@ -1,4 +1,4 @@
-"""Run OCR on scanned pages one by one; an interrupted worker repeats at most one page."""
+"""Run OCR on scanned pages, and store each page's result, so that an interrupted worker repeats one page at most."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 _TARGET = "retrieval.documents.recognition.tesseract"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
-# OCR limits per page: a page of A3 at 300 dpi takes half of both. A page beyond them has no text.
+# Limits of OCR for one page. A page of A3 at 300 dpi needs half of both. A page that needs more has no text.
 MEMORY_MIB = 1024
 PAGE_SECONDS = 60.0
-# Readers and curators are warned below this mean confidence.
+# Below this mean confidence, readers and curators see a warning.
 LOW_CONFIDENCE = 70
 NOT_INSTALLED = (
     "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
@@ -33,8 +33,7 @@ NOT_INSTALLED = (
 TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it on the file and upload the result"
 
 
-def configured_languages() -> list[str]:
-    """Return the installed languages of OCR_LANGUAGES; empty if OCR is off."""
+def list_configured_languages() -> list[str]:
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 
@@ -47,11 +46,11 @@ def _list_installed() -> tuple[str, ...]:
         return ()
 
 
-def why_not() -> str:
-    """Return why pages are not recognised here; empty if they are."""
+def find_reason_without_ocr() -> str:
+    """Return why this site has no OCR, as a sentence; empty if it has."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
-    return "" if configured_languages() else NOT_INSTALLED
+    return "" if list_configured_languages() else NOT_INSTALLED
 
 
 def recognise_pages(
@@ -63,13 +62,14 @@ def recognise_pages(
     on_progress: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
-    """Return the recognised pages ``numbers`` of the document's file; ``is_picture`` means that it is not a PDF.
+    """Return the pages ``numbers`` of the document's file with the words that OCR found.
 
-    ``on_progress`` receives the number of finished pages and the total, and may raise to stop the work. A page that
-    fails has a ``failure``. Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
+    ``is_picture`` says that the file is a picture and not a PDF. ``on_progress`` is called with the number of finished
+    pages and the total; it may raise an exception to stop. A page that fails has a ``failure``. Raises: JobCancelled if
+    pages remain after ``seconds``; SandboxUnavailable.
     """
-    # Pages are recognised again if the engine or the languages change.
-    fingerprint = f"tesseract {tesseract.version()} {'+'.join(configured_languages())}"[:200]
+    # A new version of Tesseract or a change of languages makes stored pages out of date.
+    fingerprint = f"tesseract {tesseract.version()} {'+'.join(list_configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
     started = time.monotonic()
@@ -87,7 +87,7 @@ def recognise_pages(
 def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *, is_picture: bool) -> RecognisedPage:
     arguments = {
         "number": number,
-        "languages": configured_languages(),
+        "languages": list_configured_languages(),
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),
     }
@@ -114,7 +114,7 @@ def find_page(content_hash: str, number: int) -> PrintedPage | None:
 
 
 def forget_pages(hashes: Collection[str]) -> None:
-    """Delete the recognised pages of files that no document has any more."""
+    """Delete the recognised pages of these files, unless a document still has the file."""
     kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     kept |= set(DocumentText.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     RecognisedPage.objects.filter(content_hash__in=set(hashes) - kept).delete()

@@ -1,4 +1,4 @@
-"""Convert OCR results to lines of a page. PURE."""
+"""Convert the words that OCR found to lines of a page. PURE."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around
+from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, find_surrounding_box
 
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Recognised sizes vary by some tenths from line to line without meaning.
+# Sizes are rounded to this, because OCR measures slightly different sizes for each line.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
 def check_words(value: Any) -> dict[str, object]:
-    """Check the sandbox's output, and return it as fields of a ``RecognisedPage``.
+    """Return the fields of a ``RecognisedPage`` from the sandbox's output, after checks.
 
-    Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page; ``width``
-    and ``height`` are in points; ``turned`` is in degrees; the page's confidence is the mean over its letters, from 0
-    to 100, or None without words. Raises: ValueError, TypeError or KeyError.
+    Each word is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the upright
+    page. ``width`` and ``height`` are in points, ``turned`` in degrees. The page's confidence is the mean over its
+    letters, from 0 to 100, or None without words. Raises: ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [
@@ -68,12 +68,11 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
             start = left * across + at * step
             boxes.append((start, top * down, start + step, bottom * down))
     sizes = [_estimate_font_size(word[0], (word[4] - word[2]) * down) for word in words]
-    box: Box = around(boxes)
+    box: Box = find_surrounding_box(boxes)
     return PrintedLine("".join(text), box, round(median(sizes), 1) or 1.0, boxes=boxes)
 
 
 def _estimate_font_size(word: str, height: float) -> float:
-    """Return the font size; a word's height depends on its ascending and descending letters."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)
     return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

@@ -1,4 +1,4 @@
-"""Recognise the text of a picture or a page with Tesseract's library, in the sandbox."""
+"""Recognise the text of a picture or a page with the Tesseract library. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pypdfium2
 from PIL import Image, ImageOps
 
-# Names of Tesseract 4 and 5 in Debian, Fedora, Homebrew and others.
+# File names of Tesseract 4 and 5 in Debian, Fedora, Homebrew and others.
 _LIBRARIES = ("libtesseract.so.5", "libtesseract.so.4", "libtesseract.5.dylib")
 DATA_FOLDERS = (
     "/usr/share/tesseract-ocr/5/tessdata",
@@ -26,19 +26,18 @@ DATA_FOLDERS = (
     "/usr/local/share/tessdata",
     "/opt/homebrew/share/tessdata",
 )
-_SPARSE_LAYOUT = 3  # PSM_AUTO: finds columns, does not turn
+_SPARSE_LAYOUT = 3  # PSM_AUTO: finds columns, does not detect the orientation
 _OSD = "osd"
 _WORD_LEVEL = "5"
 
 
 class EngineMissing(Exception):
-    """The library, or a language's data, is not installed."""
+    """An error: the library, or the data of a language, is not installed."""
 
 
 @lru_cache(maxsize=1)
 def load_library() -> Any:
-    """Return Tesseract's library. Raises: EngineMissing."""
-    # Each job has one core's share; the library would use all cores and be slower.
+    # By default the library uses all CPU cores, which is slower when several jobs run.
     os.environ["OMP_THREAD_LIMIT"] = "1"
     for name in (*_LIBRARIES, ctypes.util.find_library("tesseract") if sys.platform == "darwin" else None):
         if name is None:
@@ -55,12 +54,10 @@ def load_library() -> Any:
 
 
 def version() -> str:
-    """Return Tesseract's version. Raises: EngineMissing."""
     return str(load_library().TessVersion().decode())
 
 
-def data_folder() -> Path:
-    """Return the folder of the language data. Raises: EngineMissing."""
+def find_data_folder() -> Path:
     for folder in map(Path, DATA_FOLDERS):
         if any(folder.glob("*.traineddata")):
             return folder
@@ -68,21 +65,19 @@ def data_folder() -> Path:
 
 
 def languages() -> list[str]:
-    """Return the installed languages. Raises: EngineMissing."""
-    return sorted(path.stem for path in data_folder().glob("*.traineddata") if path.stem != _OSD)
+    return sorted(path.stem for path in find_data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
 def has_orientation() -> bool:
-    """Return whether orientation detection is installed. Raises: EngineMissing."""
-    return (data_folder() / f"{_OSD}.traineddata").exists()
+    return (find_data_folder() / f"{_OSD}.traineddata").exists()
 
 
 class Engine:
-    """Tesseract, loaded with the wanted languages. Raises: EngineMissing."""
+    """Tesseract with the data of these languages. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()
-        folder = str(data_folder()).encode()
+        folder = str(find_data_folder()).encode()
         self._api = ctypes.c_void_p(self._library.TessBaseAPICreate())
         if self._library.TessBaseAPIInit3(self._api, folder, "+".join(wanted).encode()) != 0:
             raise EngineMissing(f"Tesseract has no data for {', '.join(wanted)}.")
@@ -108,9 +103,9 @@ class Engine:
         return [row for row in rows if len(row) >= 12 and row[0] == _WORD_LEVEL and row[11].strip()]
 
     def orientation(self, pixels: bytes, width: int, height: int, dpi: int) -> tuple[int, float]:
-        """Return the clockwise turn in degrees that makes the picture upright, and its confidence.
+        """Return by how many degrees the picture must be turned clockwise to be upright, and the confidence.
 
-        From a confidence of 2 on, the turn is mostly right. Needs the language "osd".
+        A result with a confidence of 2 or more is usually right. Needs the language "osd".
         """
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
@@ -125,9 +120,8 @@ class Engine:
 
 UNITS = 10_000
 _DPI = 300
-# A larger page's picture is reduced to this size.
 _MOST_PIXELS = 24_000_000
-# Width in inches of a page whose picture has no resolution.
+# A picture without a resolution is assumed to show a page of this width, in inches.
 _USUAL_WIDTH = 8.0
 _LEAST_DPI, _MOST_SCALE = 200, 3.0
 _SAMPLED_WIDTH = 800
@@ -139,9 +133,10 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
 ) -> tuple[dict[str, object], bytes]:
-    """Return the words of page ``number`` (from 1), the page's size in points, and the turn in degrees to upright.
+    """Return the words of page ``number`` (from 1), the page's size in points, and its turn.
 
-    Each word has text, box, line and confidence. Boxes are in ten thousandths of the upright page.
+    The turn is in degrees, clockwise, and makes the page upright. Each word has text, box, line and confidence. Boxes
+    are in ten thousandths of the upright page.
     """
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
     width, height = (72.0 * side / dpi for side in image.size)
@@ -166,7 +161,8 @@ def _find_turn(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # The confidence is poor for a picture on its side, so it is measured on the upright picture.
+    # On a picture that lies on its side, the confidence is low even if the turn is right. So it is measured after
+    # turning.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0
@@ -194,7 +190,7 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 
 
 def flatten(image: Image.Image) -> Image.Image:
-    """Return the picture in its camera orientation, on white paper, in greyscale."""
+    """Return the picture in greyscale, on a white background, turned as its camera recorded."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -205,9 +201,10 @@ def flatten(image: Image.Image) -> Image.Image:
 
 
 def find_skew(image: Image.Image) -> float:
-    """Return the counterclockwise turn in degrees that makes lines horizontal; 0 below 0.15 degrees.
+    """Return by how many degrees the picture must be turned counterclockwise to make its lines horizontal.
 
-    Lines are horizontal where the rows of pixels differ most (Postl, 1986).
+    The result is 0 below 0.15 degrees. Lines are horizontal at the angle where the rows of pixels differ most (Postl,
+    1986).
     """
     scale = min(1.0, _SAMPLED_WIDTH / image.width)
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
@@ -227,7 +224,7 @@ def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
     x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
-    # This reverses the counterclockwise turn.
+    # Positions are turned back, because the picture was turned by ``skew`` before OCR.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
     box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))

@@ -1,7 +1,7 @@
-"""Read untrusted files in separate processes with limits. PURE.
+"""Run functions on untrusted files in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file in a process forked from a template, which starts at its first use and again
-after its end.
+:func:`run` runs one function on one file. Its process is forked from a template process, which :func:`run` starts when
+needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
-from retrieval.documents.sandbox.confinement import missing_guards, without_guards
+from retrieval.documents.sandbox.confinement import list_missing_guards, missing_guards
 from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobEnd, SandboxJob
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# Time for the template to report how a job ended, after the job's own time is over.
+# After a job's own time, seconds to wait for the template's report on the job's end.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -49,11 +49,11 @@ _START = (
 
 
 class SandboxError(Exception):
-    """Base class of the exceptions that :func:`retrieval.documents.sandbox.run` raises on purpose."""
+    """Base class of the errors that :func:`run` reports."""
 
 
 class LimitExceeded(SandboxError):
-    """The job needed more than its limits allow. ``str(error)`` completes a sentence: "took longer than 60 s"."""
+    """An error: the job exceeded a limit. ``str(error)`` completes a sentence, as in "took longer than 60 s"."""
 
     def __init__(self, limit: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -61,11 +61,11 @@ class LimitExceeded(SandboxError):
 
 
 class JobCrashed(SandboxError):
-    """The job's process ended without a readable result."""
+    """An error: the job's process ended without a readable result."""
 
 
 class JobFailed(SandboxError):
-    """The job raised an exception. ``kind`` is the name of its class; the message is untrusted text."""
+    """An error: the job raised an exception. ``kind`` is the name of its class. The message is untrusted text."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -73,17 +73,15 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """The job's result is no longer wanted, or not now."""
+    """The caller no longer wants the job's result, or not yet."""
 
 
 class SandboxUnavailable(SandboxError):
-    """No process could be started for the job: a fault of the machine."""
+    """An error: this machine could not start a process for the job."""
 
 
 @dataclass(slots=True)
 class SandboxState:
-    """State of this process's sandbox, for health checks and metrics."""
-
     missing_guards: tuple[str, ...] = ()
     """GUARDS that failed when they were tried, or in a job since then."""
     templates_started: int = 0
@@ -92,7 +90,7 @@ class SandboxState:
 
 
 class TemplateProcess:
-    """The template process, shared by threads; a fork has its own."""
+    """The template process from which jobs are forked. Threads share it, a forked process starts its own."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -102,7 +100,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send the message with the descriptors. Raises: SandboxUnavailable."""
+        """Send a message and open files to the template. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)
@@ -124,7 +122,7 @@ class TemplateProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # The environment is not passed on, because it contains passwords and keys.
+                    # Nothing else of the environment is passed on, because it contains passwords and keys.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -151,11 +149,11 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close a fork's copy of its parent's socket, which would keep the template alive."""
+        """Close the copy of the parent's socket after a fork. The open copy would keep the parent's template alive."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            self._process.returncode = 0  # not a child of this process, so there is no process to wait for
+            self._process.returncode = 0  # the template is no child of a forked process, which cannot wait for it
         self._lock = threading.RLock()
         self._control = self._process = None
         self.state = SandboxState()
@@ -167,12 +165,12 @@ atexit.register(_template.end)
 
 
 def require_guards(is_required: bool) -> None:
-    """Refuse jobs of this process and its forks if a guard is missing."""
+    """Make :func:`run` refuse all jobs of this process and its forks if a guard is missing."""
     _template.requires_guards = is_required
 
 
 def state() -> SandboxState:
-    """Return the sandbox's state; a process's first call may take some tenths of a second."""
+    """Return the sandbox's state. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -187,13 +185,13 @@ def run(
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
 ) -> tuple[Any, bytes]:
-    """Return the result of ``target`` ("package.module:function") for the open file and ``arguments``.
+    """Return the value and the bytes that ``target`` ("package.module:function") returns for the file and arguments.
 
-    The function runs in its own process without network or database, within ``limits``, and returns a JSON-serialisable
-    value, and bytes. Both are untrusted. The template imports the modules in ``preload`` for later jobs.
-    ``still_wanted`` is called about ten times a second with the elapsed seconds; False kills the process. Raises:
-    OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if a guard
-    is missing that :func:`require_guards` demands).
+    The function gets the open file. It runs in its own process, within ``limits``, without network or database. Its
+    value must be JSON-serialisable. Value and bytes are untrusted. The template imports the modules in ``preload``, so
+    that later jobs start faster. ``still_wanted`` is called about ten times a second with the elapsed seconds; if it
+    returns False, the process is killed. Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed,
+    JobCancelled; SandboxUnavailable, also if a guard is missing that :func:`require_guards` demands.
     """
     job: SandboxJob = {
         "target": target,
@@ -214,13 +212,14 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # Closing our ends kills a job that still runs.
+            # When the files on this side are closed, the template kills a job that is still running.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
-                frame, ended = _collect(result, status, limits, still_wanted)
+                frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template was killed, or the machine is out of processes; the file is not the cause.
+                # The template was killed, or no process could be started. Neither depends on the file, so the job is
+                # tried again.
                 if is_last:
                     raise
                 continue
@@ -249,7 +248,7 @@ def _open(source: Source) -> Iterator[int]:
         yield file.fileno()
 
 
-def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
+def _read_result(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}
@@ -295,7 +294,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
         raise _make_time_error(limits)
     if code == -signal.SIGKILL:
-        # The sandbox did not kill the process, so the machine ran out of memory.
+        # The sandbox sent no SIGKILL, so the kernel did, because the machine ran out of memory.
         raise memory
     if code != 0:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"
@@ -305,7 +304,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
         raise JobCrashed("gave a result without form")
     try:
         head = json.loads(frame[8 : 8 + size])
-        _note_guards(head["guards"])
+        _record_missing_guards(head["guards"])
         if "refused" in head:
             missing = ", ".join(_template.state.missing_guards)
             raise SandboxUnavailable(f"No file is read without all guards of the sandbox; missing here: {missing}.")
@@ -318,8 +317,8 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
         raise JobCrashed("gave a result that cannot be read") from error
 
 
-def _note_guards(in_force: Any) -> None:
+def _record_missing_guards(in_force: Any) -> None:
     state = _template.state
-    if missing := set(without_guards(in_force)) - set(state.missing_guards):
+    if missing := set(list_missing_guards(in_force)) - set(state.missing_guards):
         state.missing_guards = (*state.missing_guards, *sorted(missing))
         logger.warning("DEGRADED: a job of the sandbox ran without these guards: %s.", ", ".join(sorted(missing)))

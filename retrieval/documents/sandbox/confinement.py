@@ -1,7 +1,7 @@
 """Drop a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files need POSIX, the limit of memory Linux. The filter of system calls
-needs Linux with seccomp on x86_64 or aarch64; the restriction to reading code and fonts needs Landlock.
+Limits of processor time, file size and open files need POSIX, the limit of memory needs Linux. The filter of system
+calls needs Linux with seccomp on x86_64 or aarch64. Landlock is needed to allow reading only of code and fonts.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _OPEN_FILES = 64
 _NICENESS = 5
 
-# Name -> (number on x86_64, number on aarch64); None if the architecture lacks the call.
+# Refused system calls: the number on x86_64 and on aarch64, None if the architecture lacks the call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
-    # Network, and local sockets
+    # network and local sockets
     "socket": (41, 198),
     "connect": (42, 203),
     "accept": (43, 202),
@@ -46,7 +46,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "listen": (50, 201),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    # Other programs and processes
+    # other programs and processes
     "execve": (59, 221),
     "execveat": (322, 281),
     "fork": (57, None),
@@ -62,11 +62,11 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "pidfd_open": (434, 434),
     "pidfd_send_signal": (424, 424),
     "pidfd_getfd": (438, 438),
-    # The process's own limits
+    # changes of the process's own limits
     "setrlimit": (160, 164),
     "prlimit64": (302, 261),
     "setpriority": (141, 140),
-    # Writing to disk; a filter on the flags below refuses opening for writing
+    # writing to disk; the rules below also refuse to open a file for writing
     "creat": (85, None),
     "truncate": (76, 45),
     "ftruncate": (77, 46),
@@ -93,7 +93,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lchown": (94, None),
     "fchownat": (260, 54),
     "memfd_create": (319, 279),
-    # The kernel's larger attack surfaces
+    # rarely used parts of the kernel with many past vulnerabilities
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -113,15 +113,15 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "reboot": (169, 142),
 }
-# The C library tries these first and falls back to older calls, whose arguments the filter can check.
+# These calls are answered as unknown. The C library then uses older calls, whose arguments the filter can check.
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# Number and index of the flags argument.
+# The number of the call, and the index of its flags argument.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# An event loop wakes itself through an AF_UNIX socket pair, which is connected only to itself; bytes are sent without
-# an address. Entries: the numbers, the index of the argument, and its only allowed value.
+# Calls that are allowed with one value of an argument: numbers, index of the argument, value. An asyncio event loop
+# needs them for a socket pair that is only connected to itself.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Landlock's calls have the same numbers on all architectures.
@@ -159,7 +159,10 @@ _REFUSE = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of one job; ``seconds`` is wall time and the default of ``processor_seconds``."""
+    """The limits of one job.
+
+    ``seconds`` is wall time; it is also the processor time if ``processor_seconds`` is None.
+    """
 
     memory_mib: int
     seconds: float
@@ -168,14 +171,14 @@ class JobLimits:
 
 
 def confine(limits: JobLimits, parent: int) -> list[str]:
-    """Drop all rights that the job does not need; return the active :data:`GUARDS`.
+    """Drop all rights that the job does not need. Return the names of the :data:`GUARDS` that are active.
 
     Raises: OSError if a limit cannot be set.
     """
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # If the machine runs out of memory, the kernel kills this process first.
+    # With this score, the kernel kills this process first if the machine runs out of memory.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))
@@ -185,22 +188,22 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
         (resource.RLIMIT_CPU, seconds, seconds + 1),
     ):
-        _lower(kind, soft, hard)
+        _lower_limit(kind, soft, hard)
     if sys.platform == "linux":
         with open("/proc/self/statm") as file:
             mapped_pages = int(file.read().split()[0])
         memory = mapped_pages * resource.getpagesize() + limits.memory_mib * 2**20
-        _lower(resource.RLIMIT_AS, memory, memory)
+        _lower_limit(resource.RLIMIT_AS, memory, memory)
         guards.append("memory")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without capabilities is an ordinary owner of root's files.
+        # Root without capabilities has only the rights of an owner of files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
-        # Files come first: the call filter does not list Landlock's calls, but each needs a descriptor.
-        if _close_files(libc):
+        # Landlock must come before the filter of system calls, which refuses what Landlock needs to open.
+        if _restrict_file_access(libc):
             guards.append("files")
         if _filter_system_calls(libc):
             guards.append("system calls")
@@ -209,14 +212,14 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """Return the guards that this machine lacks, tried once in a separate process.
+    """Return the guards that do not work on this machine, as tried once in a separate process.
 
-    Returns all guards if that process fails.
+    If the trial fails, all guards are returned.
     """
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=_TRIAL_SECONDS, env={}, check=True)
-        missing = without_guards(tried.stdout.strip().split(","))
+        missing = list_missing_guards(tried.stdout.strip().split(","))
     except (OSError, subprocess.SubprocessError) as error:
         logger.warning("The guards of the sandbox could not be tried: %s", error)
         missing = GUARDS
@@ -225,19 +228,18 @@ def missing_guards() -> tuple[str, ...]:
     return missing
 
 
-def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
+def list_missing_guards(in_force: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GUARDS if name not in in_force)
 
 
-def _lower(kind: int, soft: int, hard: int) -> None:
+def _lower_limit(kind: int, soft: int, hard: int) -> None:
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)
     resource.setrlimit(kind, (soft, hard))
 
 
-def _close_files(libc: ctypes.CDLL) -> bool:
-    """Allow opening only code, libraries and fonts: neither the site's keys nor other documents."""
+def _restrict_file_access(libc: ctypes.CDLL) -> bool:
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     handled = struct.pack("=Q", _EVERY_ACCESS)
@@ -272,13 +274,13 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _build_filter(which: int, architecture: int) -> bytes:
-    """Return the filter in the kernel's instructions: operation, jumps if true and if false, operand."""
+    """Return the seccomp filter as instructions: operation, jump if true, jump if false, operand."""
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
     allow = (_RETURN, 0, 0, _ALLOW)
-    # Offsets: call number at 0, architecture at 4, arguments from 16 on, eight bytes each.
+    # Offsets in the data of a call: number at 0, architecture at 4, arguments from 16 on with eight bytes each.
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), refuse, (_LOAD, 0, 0, 0)]
-    if which == 0:  # x32 calls have other numbers
+    if which == 0:  # calls of the x32 interface have other numbers
         code += [(_AT_LEAST, 0, 1, 0x40000000), refuse]
     for calls, answer in ((_REFUSED, refuse), (_NOT_THERE, absent)):
         for numbers in calls.values():
@@ -296,7 +298,7 @@ def _build_filter(which: int, architecture: int) -> bytes:
                 allow,
             ]
     for numbers, argument, value in _ONLY_WITH:
-        # An argument has eight bytes, the lower four first.
+        # The two halves of an argument are compared one after the other, the lower one first.
         code += [
             (_EQUAL, 0, 6, numbers[which]),
             (_LOAD, 0, 0, 16 + 8 * argument),

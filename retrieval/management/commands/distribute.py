@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.index.distribution import distribute, find_distribution_problem, shard_count
+from retrieval.index.distribution import count_shards, distribute, find_distribution_problem
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -28,4 +28,4 @@ class Command(PreparedCommand):
             distribute(self.stdout.write, options["shards"])
         except DatabaseError as error:
             raise CommandError(f"{str(error).rstrip()}\nWhat was done so far stands: run it again to go on.") from error
-        self.stdout.write(f"Distributed over {shard_count()} shards. Start the site again.")
+        self.stdout.write(f"Distributed over {count_shards()} shards. Start the site again.")

@@ -7,8 +7,8 @@ from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
 from core.progress import ProgressBar
-from retrieval.index.closeness import find_calibration, missing_calibration
-from retrieval.index.reembedding import drop_unused, reembed
+from retrieval.index.closeness import describe_missing_calibration, find_calibration
+from retrieval.index.reembedding import drop_unused_embedders, reembed
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -33,6 +33,6 @@ class Command(PreparedCommand):
             bar.clear()
         self.stdout.write(f"The search now uses {row.name}. Restart the site with the same settings.")
         if find_calibration(row.name) is None:
-            self.stdout.write(self.style.WARNING(missing_calibration(row.name)))
+            self.stdout.write(self.style.WARNING(describe_missing_calibration(row.name)))
         if options["drop_old"]:
-            self.stdout.write(f"Vectors of {drop_unused()} other embedder(s) deleted.")
+            self.stdout.write(f"Vectors of {drop_unused_embedders()} other embedder(s) deleted.")

@@ -18,18 +18,18 @@ NUMBERS: tuple[Counted, ...] = ("added", "changed", "unchanged", "removed", "fai
 
 
 class RunDetails(TypedDict, total=False):
-    """Return pairs of a document and the reason."""
+    """Details of a run, as the command prints them. ``failures`` and ``left_out`` are pairs of name and reason."""
 
     failures: list[list[str]]
     left_out: list[list[str]]
-    # Names of readers, each with a number of documents.
+    # Names of readers, each with the number of documents that were opened or closed for them.
     opened: list[tuple[str, int]]
     closed: list[tuple[str, int]]
     about_readers: list[str]
 
 
 class SyncResult(TypedDict):
-    """A source with its run's counts; a refused run has none."""
+    """A source and the counts of its run. If the run was refused, there are no counts."""
 
     source: int
     name: str

@@ -1,4 +1,4 @@
-"""One question searched with two profiles, for a page that shows both results."""
+"""Search one question with two profiles, for a page that shows both results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
-from retrieval.passage_address import passage_url
+from retrieval.passage_address import build_passage_url
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile
-from retrieval.search.search_places import place_to_search
+from retrieval.search.search_places import wait_for_search_slot
 from retrieval.search.trace import SearchTrace
 from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters
 
@@ -26,9 +26,9 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score.
+    """A part of a score, drawn as a bar.
 
-    Its bar's ``start``, ``width`` and ``axis`` (the place of 0) are in percent.
+    ``start``, ``width`` and ``axis`` (the position of 0) are in percent.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate. ``other_rank`` is its rank on the other side, or None."""
+    """A candidate of one profile. ``other_rank`` is its rank with the other profile, or None."""
 
     candidate: Candidate
     passage: Passage
@@ -54,7 +54,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """The ranks gained on the other side; 0 if only one side has the candidate."""
+        """``other_rank`` minus the candidate's rank; 0 if only one profile ranks the candidate."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -100,14 +100,14 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Search twice in sequence; the second search finds warm caches."""
+    """Return the results of both profiles. They run in sequence, so only the first fills the caches."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
     try:
-        with place_to_search():
+        with wait_for_search_slot():
             result = search(question, filters, profile=profile, top_k=top_k)
     except RagsiteError as error:
         return ProfileResult(profile, error=str(error))
@@ -136,7 +136,6 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
 
 
 def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """Return the candidates whose passage still exists; the largest bar reaches the edge."""
     parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -145,7 +144,7 @@ def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]
         ComparedHit(
             candidate=candidate,
             passage=passage,
-            address=passage_url(passage.document_id, passage.start, passage.end),
+            address=build_passage_url(passage.document_id, passage.start, passage.end),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
             parts=tuple(_draw_bar(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )

@@ -1,6 +1,6 @@
-"""Search profiles: choose, create, publish and withdraw versions.
+"""Choose, create, publish and withdraw versions of search profiles.
 
-RETRIEVAL_HYBRID_ENABLED false overrules all profiles: then only vectors rank.
+While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank, whatever the profile.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUILT_IN = "built-in"
-# Building this query with the ORM takes longer than PostgreSQL runs it.
+# Written in SQL, because building this query with the ORM takes longer than PostgreSQL needs to run it.
 _IN_FORCE = """
     SELECT version.id, profile.slug || ' v' || version.number, version.settings
     FROM retrieval_searchprofileversion AS version
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Publications need a lock, because there may be no published row to lock.
+# Number of the advisory lock for publishing, because there may be no published row to lock.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
 @dataclass(frozen=True, slots=True)
 class NamedProfile:
-    """Settings with the name that explanations show.
+    """Search settings with a name for explanations.
 
-    ``version_id`` is None for unstored settings. ``error``, for engineers, is why the published version is unusable.
+    ``version_id`` is None for settings that are not stored. ``error`` is for staff: the reason why the published
+    version cannot be used.
     """
 
     name: str
@@ -62,7 +63,7 @@ class NamedProfile:
         return self.name
 
 
-# Returns the profile of a visitor ("user:ID" or "visitor:ID"), or None.
+# A function from a visitor ("user:ID" or "visitor:ID") to the visitor's profile, or None for the published profile.
 Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
@@ -78,9 +79,10 @@ def built_in_profile() -> ProfileSettings:
 
 
 def active_profile() -> NamedProfile:
-    """Return the published version, or the built-in profile if there is none.
+    """Return the published version, or the built-in profile if none is published.
 
-    The built-in profile replaces an unreadable one, with an ``error``. Raises: SearchUnavailable.
+    If the published version cannot be read, the built-in profile is returned with an ``error``. Raises:
+    SearchUnavailable.
     """
     try:
         with connection.cursor() as cursor:
@@ -106,9 +108,9 @@ def register_chooser(chooser: Chooser) -> None:
 
 
 def choose_profile(subject: str) -> NamedProfile:
-    """Return the first chooser's profile for the visitor, or else :func:`active_profile`.
+    """Return the visitor's profile from the first chooser that has one, or else :func:`active_profile`.
 
-    A failing chooser is logged and skipped. Raises: SearchUnavailable.
+    A chooser that fails is logged and skipped. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -126,19 +128,19 @@ def _read(stored: str) -> ProfileSettings:
     return from_json(json.loads(stored))
 
 
-def published_version() -> SearchProfileVersion | None:
+def find_published_version() -> SearchProfileVersion | None:
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
 def name_version(version: SearchProfileVersion) -> NamedProfile:
-    """Return the profile of a version. Raises: ImproperProfile if it cannot be read."""
+    """Return the version as a profile with a name. Raises: ImproperProfile if its settings cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 
 
 def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
-    """Return the plan, or a search by vectors alone while the site's switch is off.
+    """Return the plan; while RETRIEVAL_HYBRID_ENABLED is false, changed to rank by vectors alone.
 
-    A threshold for another method's scores is dropped.
+    The score threshold is dropped if it is for another method's scores.
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -158,7 +160,6 @@ def add_version(
     note: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> SearchProfileVersion:
-    """Save the settings as the next version of the profile, and return it."""
     with transaction.atomic():
         SearchProfile.objects.select_for_update().get(pk=profile.pk)
         last = profile.versions.aggregate(number=Max("number"))["number"] or 0
@@ -179,13 +180,13 @@ def publish(
 ) -> Publication:
     """Publish the version instead of the previous one.
 
-    If gates object, ``override`` must give the reason, which is recorded. Raises: ImproperProfile if the version cannot
-    be read, PublicationRefused if a gate objects.
+    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. Raises:
+    ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
     """
     version.read()
     by = published_by.pk if published_by else None
     with transaction.atomic():
-        _take_turns()
+        _lock_publications()
         objections = objections_to(version)
         if objections and not override.strip():
             raise PublicationRefused(objections)
@@ -207,14 +208,14 @@ def publish(
 
 def withdraw() -> SearchProfileVersion | None:
     with transaction.atomic():
-        _take_turns()
-        version = published_version()
+        _lock_publications()
+        version = find_published_version()
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
         if version is not None:
             record_event("profile_version.withdrawn", version)
     return version
 
 
-def _take_turns() -> None:
+def _lock_publications() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PUBLISHING_LOCK])

@@ -1,4 +1,4 @@
-"""A cross encoder on ONNX Runtime, which reads question and passage as one sequence.
+"""Rerank by a cross encoder on ONNX Runtime. The model reads question and passage as one sequence.
 
 Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
@@ -20,26 +20,32 @@ from django.core.exceptions import ImproperlyConfigured
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
-from retrieval.index.embedders.session import OpenedInProcess, feed_of, open_session, text_inputs, well_formed
+from retrieval.index.embedders.session import (
+    OpenedInProcess,
+    build_model_inputs,
+    open_session,
+    read_input_types,
+    replace_surrogates,
+)
 from retrieval.protocols import Reranker
-from retrieval.search.passage_rows import load_texts
+from retrieval.search.passage_rows import load_chunk_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# The limit of a pair; the longer text is cut first.
+# The most tokens of a question and a passage together. The longer text is cut first.
 MAX_TOKENS = 512
-# Seconds before a failed model is loaded again.
+# After a failure, seconds until loading the model is tried again.
 RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
     """A cross encoder, safe for threads and forks.
 
-    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output through its activation,
-    by default a sigmoid. Each pair has its own run, so that no score depends on other pairs. Raises:
-    ImproperlyConfigured for an unusable argument or folder.
+    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output after its activation
+    function, by default a sigmoid. Each passage is scored in a run of its own, so that other passages do not change its
+    score. Raises: ImproperlyConfigured for an unusable argument or folder.
     """
 
     def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
@@ -50,28 +56,27 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._cache_dir = cache_dir
         self._folder = Path(model).expanduser()
         if self._folder.exists():
-            _read(self._folder)
+            _read_model_folder(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
         OpenedInProcess.__init__(self)
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
-        self._opened(math.inf)
+        self._get_runtime(math.inf)
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
-        texts = load_texts(chunk_ids)
+        texts = load_chunk_texts(chunk_ids)
         scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """Return the model's scores in the given order. Raises: RerankFailed, also if time runs out."""
+        """Return the model's scores in the order of ``texts``. Raises: RerankFailed, also after ``timeout_seconds``."""
         deadline = time.monotonic() + timeout_seconds
-        runtime = self._opened(deadline)
+        runtime = self._get_runtime(deadline)
 
         def judge(text: str) -> float | None:
             return runtime.score(query, text) if time.monotonic() < deadline else None
@@ -86,11 +91,11 @@ class CrossEncoder(OpenedInProcess, Reranker):
             )
         return scores
 
-    def _opened(self, deadline: float) -> _PairRuntime:
+    def _get_runtime(self, deadline: float) -> _PairRuntime:
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # Another thread waits for the load only as long as its question may.
+        # If another thread is loading the model, this thread waits until its own deadline at most.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
@@ -106,7 +111,9 @@ class CrossEncoder(OpenedInProcess, Reranker):
             raise RerankFailed(self._problem[1])
         try:
             here = self._folder.exists()
-            return _load(self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder"))
+            return _load_model(
+                self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder")
+            )
         except (model_files.NotFetched, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
             raise RerankFailed(str(error)) from error
@@ -120,9 +127,9 @@ class _PairRuntime:
     is_sigmoid: bool
 
     def score(self, query: str, text: str) -> float:
-        encoding = self.tokenizer.encode(well_formed(query), well_formed(text))
+        encoding = self.tokenizer.encode(replace_surrogates(query), replace_surrogates(text))
         try:
-            outputs = self.session.run(None, feed_of(encoding, self.inputs))
+            outputs = self.session.run(None, build_model_inputs(encoding, self.inputs))
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise RerankFailed(
                 f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"
@@ -133,14 +140,14 @@ class _PairRuntime:
         logit = float(logits.item())
         if not math.isfinite(logit):
             raise RerankFailed("The cross encoder gave a score that is not finite.")
-        # The sigmoid as a hyperbolic tangent overflows at neither end.
+        # This form of the sigmoid overflows for no logit.
         return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
-def _read(folder: Path) -> tuple[Path, int, bool]:
-    """Return the ONNX file, the maximum of tokens, and whether the activation is a sigmoid.
+def _read_model_folder(folder: Path) -> tuple[Path, int, bool]:
+    """Return the model's ONNX file, its token limit, and whether its activation function is a sigmoid.
 
-    sentence-transformers chooses the activation in the same way. Raises: ImproperlyConfigured.
+    The activation is chosen as in sentence-transformers. Raises: ImproperlyConfigured.
     """
     try:
         export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)
@@ -160,14 +167,13 @@ def _read(folder: Path) -> tuple[Path, int, bool]:
     return export, min(MAX_TOKENS, config.get("max_position_embeddings") or MAX_TOKENS), activation == "Sigmoid"
 
 
-def _load(folder: Path) -> _PairRuntime:
-    """Open the session and tokeniser. Raises: ImproperlyConfigured if the files are no cross encoder."""
-    export, tokens, is_sigmoid = _read(folder)
+def _load_model(folder: Path) -> _PairRuntime:
+    export, tokens, is_sigmoid = _read_model_folder(folder)
     try:
         tokenizer = load_tokenizer(folder)
         tokenizer.enable_truncation(tokens)
         session = open_session(str(export))
-        return _PairRuntime(session, tokenizer, text_inputs(session), is_sigmoid)
+        return _PairRuntime(session, tokenizer, read_input_types(session), is_sigmoid)
     except Exception as error:  # ONNX Runtime's exceptions have no other base
         raise ImproperlyConfigured(
             f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "

@@ -1,4 +1,4 @@
-"""Normalise, fuse and adjust the scores of two retrievers and several searches. PURE."""
+"""Normalise and fuse the scores of two retrievers, and combine several searches, boosts and reranking. PURE."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
 
 
-# Boosts are in the fused scores' spread, so that a weight means the same with every method.
+# Boosts are in standard deviations of the fused scores, so that one weight has the same effect with every fusion
+# method.
 
 
 def boost(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """Return the candidates with boosts for their documents' metadata, best first.
+    """Return the candidates, best first, after each boost whose key and value their ``metadata`` contain.
 
-    ``metadata`` is by chunk id; a list matches by each member.
+    ``metadata`` is by chunk id. A value that is a list matches if any member does.
     """
     unit = standard_deviation([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -51,10 +52,11 @@ def boost(
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """Return the candidates reordered by the reranker's scores, best first.
+    """Return the candidates in the order of their scores with the reranker's scores ``judged``, best first.
 
-    A weighted judgement is z-scored, times weight and spread of the fused scores; unjudged candidates get the lowest
-    one. An unweighted judgement decides alone, and unjudged candidates are dropped.
+    With a ``rerank_weight``, a candidate's score grows by weight × standard deviation of the fused scores × z-score of
+    its judgement. A candidate without a judgement gets the lowest z-score. Without a ``rerank_weight``, the judgement
+    is the score, and candidates without one are dropped.
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)
@@ -107,7 +109,7 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# Below this share of the question's words in every candidate, methods that discount words lower BM25's weight in
+# If every candidate lacks more than 40 % of the question's words, some fusion methods reduce the weight of BM25 in
 # proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
 
@@ -121,10 +123,10 @@ def fuse(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """Return all listed candidates and ``others``, best first.
+    """Return the candidates of all ``rankings`` and the chunks of ``others``, best first.
 
-    ``scores`` are of candidates that a retriever did not return. ``word_share`` is the largest of all candidates. If
-    one retriever is missing, the other's order is kept.
+    ``scores`` are each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
+    question's words in any candidate. With only one ranking, the order is that ranking's.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -137,7 +139,7 @@ def fuse(
         retriever: method.worth(RetrieverResults(chunks, known[retriever], candidates, plan.settings.rrf_k))
         for retriever, chunks in listed.items()
     }
-    weights = {retriever: plan.weights.of(retriever) for retriever in listed}
+    weights = {retriever: plan.weights.get(retriever) for retriever in listed}
     if method.discounts_words and len(weights) > 1:
         weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
     silent = dict.fromkeys(Retriever, SILENT)
@@ -163,11 +165,11 @@ def fuse(
     return _order(fused)
 
 
-def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
-    """Merge several searches for one question into one list, best first.
+def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
+    """Merge the searches for one question into one list, best first. A search is query, weight and candidates.
 
-    All fused lists have the same candidates. Ties are broken by chunk id. Source: Fox and Shaw, "Combination of
-    Multiple Searches", TREC-2, 1993 (CombSUM).
+    All searches contain the same chunks. A score is the weighted sum of the searches' scores. Ties are broken by chunk
+    id. Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
     said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
     for query, weight, fused in searches:

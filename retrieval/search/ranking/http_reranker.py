@@ -1,4 +1,4 @@
-"""Reranking by a server with a protocol of Text Embeddings Inference, vLLM, Jina or Cohere."""
+"""Rerank by a server with the protocol of Text Embeddings Inference (TEI), vLLM, Jina or Cohere."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from django.core.exceptions import ImproperlyConfigured
 from core.breaker import Breaker, Open
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import RerankFailed
-from retrieval.index.embedders.session import well_formed
+from retrieval.index.embedders.session import replace_surrogates
 from retrieval.protocols import Reranker
-from retrieval.search.passage_rows import load_texts
+from retrieval.search.passage_rows import load_chunk_texts
 
 PAUSE_SECONDS = 0.1
-# 100 passages take less than a tenth of this.
+# The scores of 100 passages take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# TEI's default maximum, and a batch size for other servers.
+# Passages in one request: TEI's default maximum, and a number for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# vLLM refuses long texts unless it may cut them; -1 is the model's limit.
+# Additional fields of a request. vLLM refuses long texts unless it may cut them; -1 cuts them at the model's limit.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},
@@ -35,8 +35,8 @@ AUTO = "auto"
 class HttpReranker(Reranker):
     """A reranker on a server, safe for threads and forks.
 
-    ``api`` "auto" is TEI's protocol without a ``model``, else Cohere's. Raises: ImproperlyConfigured for an unusable
-    argument.
+    ``api`` "auto" means TEI's protocol if ``model`` is empty, otherwise Cohere's. Raises: ImproperlyConfigured for an
+    unusable argument.
     """
 
     def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:
@@ -65,20 +65,23 @@ class HttpReranker(Reranker):
         deadline = time.monotonic() + timeout_seconds
         try:
             with self._breaker.call(RerankFailed):
-                texts = load_texts(chunk_ids)
+                texts = load_chunk_texts(chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         except Open as error:
             raise RerankFailed(str(error)) from None
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """Return the server's scores in the given order. Raises: RerankFailed, also if time runs out."""
+        """Return the server's scores in the order of ``texts``.
+
+        Raises: RerankFailed, also after ``timeout_seconds``.
+        """
         deadline = time.monotonic() + timeout_seconds
         scores: list[float] = []
         for start in range(0, len(texts), self._batch_size):
-            # Servers refuse an empty text, and JSON a lone surrogate.
-            batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            body = self._build_body(well_formed(query), batch)
+            # Servers refuse an empty text, and JSON cannot encode a lone surrogate.
+            batch = [replace_surrogates(text) or " " for text in texts[start : start + self._batch_size]]
+            body = self._build_body(replace_surrogates(query), batch)
             try:
                 answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
                 scores += self._read_scores(answer, len(batch))

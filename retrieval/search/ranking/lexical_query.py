@@ -8,40 +8,47 @@ from django.db import connection
 from pgvector import SparseVector
 
 from retrieval.index.term_statistics import (
-    analysed_by,
+    build_configuration_condition,
     count_passages_in,
     group_by_configuration,
-    mixed_among,
+    list_mixed_collections,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import all_of, any_of, quote, within_one_field
+from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
-from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.search.understanding.vocabulary import (
+    Expansion,
+    expand_term,
+    find_unknown_terms,
+    read_document_frequencies,
+)
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_lexeme_dimension,
     expand_identifiers,
     inverse_document_frequency,
-    lexeme_dimension,
     list_spellings,
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# Phrases match as in PostgreSQL: consecutive lexemes within one field; a stop word is any word. Identifiers match whole
-# or in parts (:func:`retrieval.text.terms.list_spellings`): ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
+# Phrases match as in PostgreSQL: their lexemes follow each other within one field, and a stop word stands for any word.
+# Identifiers match whole or in parts (:func:`retrieval.text.terms.list_spellings`): ``"MX-9920-W"`` finds ``mx9920w``
+# and ``MX 9920 W``.
 
 
-def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-    """Return the SQL condition for required phrases and excluded words, with parameters; may be empty.
+def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+    """Return an SQL condition, beginning with AND, for required phrases and excluded words, and its parameters.
 
-    It follows another condition, on ``chunk_id`` and ``document_id``.
+    The table must have the columns ``chunk_id`` and ``document_id``. The condition is empty if the question has neither
+    phrases nor exclusions.
     """
     collections = group_by_configuration(collection_ids) if question.is_constrained else {}
-    tsqueries = constraint_tsqueries(question, list(collections))
+    tsqueries = build_constraint_tsqueries(question, list(collections))
     if not any(tsqueries.values()):
         return "", []
     conditions, parameters = [], list[object]()
     for configuration, pks in collections.items():
-        condition, values = analysed_by(configuration, pks)
+        condition, values = build_configuration_condition(configuration, pks)
         conditions.append(condition)
         parameters += values
         if tsqueries[configuration]:
@@ -51,7 +58,7 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
     return f" AND (chunk_id, document_id) IN ({chunks})", parameters
 
 
-def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
+def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
@@ -64,36 +71,35 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
         )
         found: dict[tuple[str, int], list[str]] = {}
         for configuration, number, phrase in cursor.fetchall():
-            found.setdefault((configuration, number), []).append(within_one_field(phrase))
+            found.setdefault((configuration, number), []).append(limit_to_one_field(phrase))
     tsqueries = {}
     for configuration in configurations:
-        phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
-        required, excluded = phrases[: len(question.phrases)], any_of(phrases[len(question.phrases) :])
-        tsqueries[configuration] = all_of([*required, f"!( {excluded} )" if excluded else ""])
+        phrases = [join_with_or(found[configuration, number]) for number in range(len(demanded))]
+        required, excluded = phrases[: len(question.phrases)], join_with_or(phrases[len(question.phrases) :])
+        tsqueries[configuration] = join_with_and([*required, f"!( {excluded} )" if excluded else ""])
     return tsqueries
 
 
-# BM25's upper bound as a matching condition: a term's weight in a passage is below k1 + 1, so a passage's score is
-# below k1 + 1 times the idf sum of its terms. Once ``depth`` passages are found, those with a bound below the worst
-# score can be skipped. The result is exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle
-# and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995 (MaxScore);
-# Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003
-# (the formula: "weak AND").
+# A search first reads ``depth`` passages, then only passages that can score higher than the worst of them. BM25 allows
+# an upper bound: a term's weight in a passage is below k1 + 1, so a passage's score is below k1 + 1 times the sum of
+# its terms' idf. The result is exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle and
+# Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995 (MaxScore); Broder,
+# Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 (the
+# formula: "weak AND").
 
-# A larger formula costs more time than it saves.
+# Operators in a formula. Evaluating a larger formula takes longer than reading the passages that it excludes.
 LARGEST_FORMULA = 100
-# Scores are sums of single-precision numbers; a bound may miss by this much.
+# Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
-# A question has about six terms, a pasted log hundreds.
 MOST_TERMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question, or alternatives that count once.
+    """A term of a question, or several alternatives of which the best one counts.
 
-    ``notation`` is a tsquery; a match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit. A
-    ``common`` term alone makes no passage a candidate.
+    ``notation`` is a tsquery. A match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit of
+    the passages that match. A ``common`` term raises scores, but a passage needs another term to be a candidate.
     """
 
     notation: str
@@ -103,7 +109,7 @@ class Term:
 
 
 def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest uncommon terms that together match about ``passages``; at least one, if any."""
+    """Return the rarest terms that together match at most ``passages`` passages; at least one if any is not common."""
     chosen: list[Term] = []
     total = 0
     for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
@@ -115,17 +121,20 @@ def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty."""
-    # Falling bounds keep the formula small; common terms do not decide on candidacy.
+    """Return a tsquery for the passages with a term that is not common whose score can reach ``threshold``.
+
+    It is empty if no passage can.
+    """
+    # The formula is smallest if large bounds come first. Common terms come last.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # The least significant terms count as present in every passage until the formula is small enough. It then matches
-    # more passages, and misses none while those terms alone do not reach the threshold.
+    # While the formula is too large, its least significant term is removed, as if every passage contained the term. The
+    # formula then matches more passages than needed, and misses none.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
         try:
-            return _Formula(ordered).needing(needed - granted) or ""
+            return _Formula(ordered).build_tsquery(needed - granted) or ""
         except _TooLarge:
             granted += ordered.pop().bound
     return " | ".join(term.notation for term in terms if not term.common)
@@ -143,12 +152,16 @@ class _Formula:
         for place in reversed(range(len(terms))):
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
-    def needing(self, needed: float) -> str | None:
-        """Return a formula for terms whose bounds sum to ``needed`` or more; None if impossible."""
+    def build_tsquery(self, needed: float) -> str | None:
+        """Return a tsquery for the passages whose terms' bounds sum to at least ``needed``; None if impossible."""
         return self._build_from(0, needed, False)
 
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """Return the formula for the terms from ``place`` on; "" if none is needed, None if impossible."""
+        """Return a tsquery for the terms from index ``place`` on.
+
+        It is empty if the terms before suffice, and None if the sum cannot reach ``needed``. ``is_candidate`` says that
+        a term before is not common.
+        """
         if is_candidate and needed <= 0:
             return ""
         if self._rest[place] < needed or place == len(self._terms):
@@ -167,20 +180,22 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# Passages need a rarer lexeme: reading half of the table would cost more than all other lexemes together.
+# A lexeme in more than this share of the passages selects no candidates, because reading them would take longer than
+# reading the passages of all rarer lexemes.
 COMMON_SHARE = 0.5
-# The least similarity of an expansion: corrected names weigh .64 to .87, words near a missing name .2 to .5.
+# An expansion this similar to the typed word is a likely correction. Corrected names have .64 to .87, unrelated near
+# words .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question in one text-search configuration.
+    """A question, analysed by one text-search configuration.
 
-    ``mixed`` collections also have other configurations. ``idf`` maps the corpus's lexemes to weights > 0.
-    ``expansions`` maps missing words to similar ones, nearest first. A passage must contain a ``matching`` lexeme and
-    meet ``constraint``, a tsquery. ``unknown`` counts missing lexemes without an expansion; ``unknown_words`` have no
-    near expansion.
+    ``collections`` use this configuration; those in ``mixed`` also use others. ``idf`` maps the question's lexemes that
+    passages contain to their weights. ``expansions`` maps each word that no passage contains to similar words, nearest
+    first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery. ``unknown`` counts the
+    lexemes without a passage and without an expansion. ``unknown_words`` are the words without a similar expansion.
     """
 
     configuration: str
@@ -198,7 +213,7 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms with upper bounds of their scores; lexemes not in ``matching`` are common."""
+        """The terms with upper bounds of their scores. Terms without a lexeme of ``matching`` are common."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
@@ -220,7 +235,7 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+        return join_with_and([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
         pk = chunk.collection_id
@@ -228,12 +243,12 @@ class LexicalQuery:
 
     @property
     def weights(self) -> SparseVector:
-        """The idf weights at the lexemes' dimensions."""
+        """The idf weights as a vector, with the dimension of each lexeme."""
         return to_sparse_vector(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The weights of each word's expansions; the best inner product of each word adds to the score."""
+        """For each expanded word, one vector per expansion. The largest inner product of each word adds to a score."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -255,10 +270,11 @@ def build_queries(
     readers: Sequence[Reader] = (ANYBODY,),
     fuzzy: bool = True,
 ) -> list[LexicalQuery]:
-    """Return one query for each text-search configuration; none if no lexeme is known or expanded.
+    """Return one query for each text-search configuration of the collections; none if no word can match.
 
-    Frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` expands unquoted missing
-    words. Words only in documents that a reader may not see are missing too. Raises: InvalidQuery.
+    Document frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` adds similar words
+    for unquoted words that no passage contains. Words that occur only in documents hidden from ``readers`` are treated
+    as missing. Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = group_by_configuration(collection_ids)
@@ -267,13 +283,13 @@ def build_queries(
     spoken = expand_identifiers(parsed.text)
     lexemes = {configuration: found for (configuration, _), found in read_lexemes([spoken], list(collections)).items()}
     passages = count_passages_in(collection_ids)
-    frequencies = document_frequencies(
+    frequencies = read_document_frequencies(
         {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
     )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
-        unknown = unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
-    constraints = constraint_tsqueries(parsed, list(collections))
+        unknown = find_unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
+    constraints = build_constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():
         expansions = {
@@ -283,7 +299,7 @@ def build_queries(
                 meant := tuple(
                     expansion
                     for lexeme in of_word.get(configuration, ())
-                    for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                    for expansion in expand_term(typed, lexeme, configuration, pks, collection_ids, passages, readers)
                 )
             )
         }
@@ -299,7 +315,7 @@ def build_queries(
                 LexicalQuery(
                     configuration,
                     pks,
-                    mixed_among(pks),
+                    list_mixed_collections(pks),
                     idf,
                     tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                     1 + settings.BM25_K1,
@@ -322,6 +338,6 @@ def build_queries(
 def to_sparse_vector(weights: Mapping[str, float]) -> SparseVector:
     by_dimension: dict[int, float] = {}
     for lexeme, weight in weights.items():
-        dimension = lexeme_dimension(lexeme) - 1
+        dimension = compute_lexeme_dimension(lexeme) - 1
         by_dimension[dimension] = by_dimension.get(dimension, 0.0) + weight
     return SparseVector(by_dimension, DIMENSIONS)

@@ -11,10 +11,10 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import Q
 
 from core.database import fetch
-from retrieval.index.term_statistics import analysed_by, read_lexemes
+from retrieval.index.term_statistics import build_configuration_condition, read_lexemes
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
-from retrieval.rights.search_filters import document_condition, restrict
+from retrieval.rights.search_filters import build_document_condition, filter_by_document
 from retrieval.search.ranking.lexical_query import (
     ROUNDING,
     LexicalQuery,
@@ -24,8 +24,8 @@ from retrieval.search.ranking.lexical_query import (
 )
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
-from retrieval.search.ranking.tsquery import MatchesTsQuery, all_of
-from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
+from retrieval.search.ranking.tsquery import MatchesTsQuery, join_with_and
+from retrieval.text.terms import SYMBOL, compute_lexeme_dimension, expand_identifiers
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# A word includes its joins, so that codes, paths and versions stay whole.
+# Joining characters belong to a word, so that codes, paths and versions are matched whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
-    """Return how many passages have a matching word and all required ones.
+    """Return the number of passages that the keyword search would find.
 
-    Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
+    Raises: InvalidQuery; RetrieverFailed if the count takes longer than ``timeout_seconds``.
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
-            restrict(Chunk.objects.filter(collection__in=one.collections), filters)
+            filter_by_document(Chunk.objects.filter(collection__in=one.collections), filters)
             .filter(~Q(collection__in=one.mixed) | Q(configuration=one.configuration))
             .filter(MatchesTsQuery("search_vector", one.tsquery))
             .count()
@@ -53,10 +53,10 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
         )
 
 
-def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """Return each passage's spans ``[start, end)`` of words whose lexeme is in ``terms``.
+def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
+    """Return, by chunk id, the offsets ``[start, end)`` of the words in ``texts`` whose lexeme is in ``terms``.
 
-    Deleted passages have no spans.
+    Deleted chunks are missing.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -77,31 +77,36 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     }
 
 
-# A `sparsevec` in binary: width, number of terms, an unused word, places from 0, weights.
+# A `sparsevec` in binary has three 32-bit header words (dimensions, number of terms, unused), then the terms' indexes
+# from 0, then their weights.
 _HEADER_BYTES = 12
-# Passages read first; each further look reads WIDER_LOOK times as many.
+# The first query reads about FIRST_LOOK passages. Each further query reads WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# The planner ignores that search vectors are stored out of line, and would read the whole table, ten times as slowly.
-# Plans are not cached, because the number of matching rows differs by a factor of a thousand.
+# PostgreSQL's planner does not consider that search vectors are stored out of line. It would scan the whole table,
+# which takes ten times as long. Plans are not cached, because the number of matching rows varies by a factor of a
+# thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The query's lexemes, highest weight first, with their weights in ``ids``, shape (passages,)."""
+class LexemeWeights:
+    """Weights of a query's lexemes in stored chunks.
+
+    ``weights`` maps each lexeme, the highest idf first, to an array of shape (len(ids),). ``ids`` are the chunks' ids.
+    """
 
     ids: list[int]
     weights: dict[str, Vectors]
 
 
-def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
-    """Return the weights of the query's lexemes in the stored chunks."""
+def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
+    """Return the BM25 weights of the query's lexemes in the chunks that the query applies to."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
     if not sent:
-        return Held([], {})
+        return LexemeWeights([], {})
     lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent.values()]
     entries = list(zip(sent.values(), lengths, strict=True))
     places = np.concatenate([np.frombuffer(each, ">i4", length, _HEADER_BYTES) for each, length in entries])
@@ -111,10 +116,10 @@ def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
     rows = np.repeat(np.arange(len(sent)), lengths)
     held, worth = {}, query.worth
     for lexeme in sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme)):
-        found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
+        found = np.flatnonzero(places == compute_lexeme_dimension(lexeme) - 1)
         held[lexeme] = np.zeros(len(sent), np.float32)
         held[lexeme][rows[found]] = weights[found]
-    return Held(list(sent), held)
+    return LexemeWeights(list(sent), held)
 
 
 class Bm25Ranker(Ranker):
@@ -124,21 +129,21 @@ class Bm25Ranker(Ranker):
         self._question = question
         self._filters = filters
         self._plan = plan
-        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
+        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, LexemeWeights]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """Return the best ``depth`` passages by BM25; empty without a lexeme of the question.
+        """Return the ``depth`` best passages by BM25; none if no passage has a word of the question.
 
         Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
-            rows = [row for query in self._queries for row in _find_best(query, self._filters, depth)]
+            rows = [row for query in self._queries for row in _find_best_chunks(query, self._filters, depth)]
         rows.sort(key=lambda row: (-row[1], row[0]))
         return Ranking(
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
-            expansions=expanded_terms(self._queries),
-            # A word that one of two languages contains is known.
+            expansions=collect_expansions(self._queries),
+            # A word is unknown only if it is unknown in the configurations of all languages.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]
@@ -148,7 +153,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return BM25 scores as the database computes them; 0 without any lexeme."""
+        """Return BM25 scores, equal to the database's; 0 for a chunk without any lexeme of the question."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -159,8 +164,11 @@ class Bm25Ranker(Ranker):
             scores.update(zip(held.ids, total.tolist(), strict=True))
         return scores
 
-    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return word shares weighted by idf: missing words count most, expansions by their weight."""
+    def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """Return each chunk's share of the question's words, weighted by idf, from 0 to 1.
+
+        A word that no passage contains has the highest idf. Its expansions count by their weight.
+        """
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
             total = query.unknown * query.unknown_weight
@@ -175,16 +183,16 @@ class Bm25Ranker(Ranker):
                 shares.update(zip(held.ids, np.minimum(1.0, found / total).tolist(), strict=True))
         return shares
 
-    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+    def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         return {
             pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
             for _, held in self._read(stored)
             for place, pk in enumerate(held.ids)
         }
 
-    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
+    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, LexemeWeights]]:
         if self._last_read is None or self._last_read[0] is not stored:
-            read = [(query, read_held(query, stored)) for query in self._queries]
+            read = [(query, read_lexeme_weights(query, stored)) for query in self._queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
         return self._last_read[1]
 
@@ -199,13 +207,16 @@ class Bm25Ranker(Ranker):
         )
 
 
-def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Return ids and scores of the best passages."""
+def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
+    """Return ids and BM25 scores of the ``depth`` best passages, best first.
+
+    The rarest terms are searched first. The search widens until no passage outside can have a higher score.
+    """
     try:
-        passing, passing_values = document_condition(filters)
+        passing, passing_values = build_document_condition(filters)
     except EmptyResultSet:
         return []
-    analysed, analysed_values = analysed_by(query.configuration, query.collections)
+    analysed, analysed_values = build_configuration_condition(query.configuration, query.collections)
     products, weights = _build_inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
@@ -213,9 +224,9 @@ def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[
             f"SELECT id, {products} AS distance FROM retrieval_chunk "
             f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
             f"ORDER BY distance, id LIMIT {depth:d}",
-            [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
+            [*weights, *analysed_values, join_with_and([notation, query.constraint]), *passing_values],
         )
-        # Inner products are negative: the least is the best.
+        # The operator <#> returns the negative inner product, so the least distance is the best score.
         return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms
@@ -247,7 +258,7 @@ def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
     return " + ".join(parts), parameters
 
 
-def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
+def collect_expansions(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
     expanded: dict[str, tuple[str, ...]] = {}
     for query in queries:
         for typed, expansions in query.expansions.items():

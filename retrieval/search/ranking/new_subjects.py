@@ -13,8 +13,9 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# The best passage of a new subject exceeds STRONG, and the best one of the joined search by MUCH_STRONGER; or all
-# passages that the joined search shows are below WEAK (docs/adr/0045-follow-ups-are-searched-twice.md).
+# Limits for strengths of passages. A question begins a new subject in two cases. Either the best passage without
+# earlier questions exceeds STRONG, and exceeds the best passage with them by MUCH_STRONGER. Or every shown passage is
+# below WEAK (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
@@ -23,14 +24,15 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``joined`` is the ranking with earlier questions. A question whose own words no shown passage answers, even in part,
-    is independent if it is in a language whose pronouns are listed, and not too short.
+    ``alone`` is the ranking for the question alone, ``joined`` for the question joined with earlier ones. A question
+    that begins with a conjunction or contains a pronoun is never independent. If no shown passage answers the
+    question's own words, it is independent if its language is in LANGUAGES and it is not too short.
     """
     if begins_with_conjunction(question) or points_back(question):
         return False
     scored = {candidate.chunk_id: candidate for candidate in alone}
-    shown = [strengths.of(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
-    best = strengths.of(alone[0])
+    shown = [strengths.measure(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
+    best = strengths.measure(alone[0])
     if best > STRONG and best - shown[0] > MUCH_STRONGER:
         return True
     was_compared = any(Retriever.VECTOR in candidate.retrievers for candidate in alone)

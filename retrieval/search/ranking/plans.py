@@ -40,7 +40,11 @@ def build_plan(
 
 
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """Return the class's weights for `adaptive`, else the profile's own or the method's."""
+    """Return the weights of both retrievers.
+
+    For the method `adaptive`, the question's class decides. Otherwise the profile's weights are used, or the method's
+    if the profile has none.
+    """
     method = METHODS[settings.method]
     if method.weights is None:
         return settings.class_weights[query_class]

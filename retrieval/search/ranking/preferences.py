@@ -1,7 +1,8 @@
 """Prefer passages in the question's language. PURE.
 
-The strength of an answer is closeness plus word share (:mod:`chat.answering.evidence`): at 1, it is as likely to answer
-as not. A passage in another language shares no words, so its closeness counts four times.
+A passage's strength is its closeness plus its share of the question's words (:mod:`chat.answering.evidence`). At
+strength 1, half of the passages answer the question. A passage in another language shares no words, so its closeness
+counts four times.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ ACROSS_LANGUAGES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The strengths of passages as answers to the question alone, by chunk id."""
+    """Measures how well passages answer the question without earlier questions.
+
+    ``shares`` and ``languages`` are by chunk id.
+    """
 
     calibration: Calibration
     language: str
@@ -31,16 +35,16 @@ class Strengths:
     languages: Mapping[int, str]
 
     def is_foreign(self, candidate: Candidate) -> bool:
-        """Return whether the languages of passage and question differ; False if either is unknown."""
+        """Return whether the passage's language is not the question's; False if either is unknown."""
         found = self.languages.get(candidate.chunk_id, "")
         return bool(found and self.language) and found != self.language
 
-    def closeness(self, candidate: Candidate) -> float:
+    def measure_closeness(self, candidate: Candidate) -> float:
         said = candidate.retrievers.get(Retriever.VECTOR)
-        return self.calibration.closeness(said.score) if said is not None and said.score is not None else 0.0
+        return self.calibration.convert_to_closeness(said.score) if said is not None and said.score is not None else 0.0
 
-    def of(self, candidate: Candidate) -> float:
-        closeness = self.closeness(candidate)
+    def measure(self, candidate: Candidate) -> float:
+        closeness = self.measure_closeness(candidate)
         strength = closeness + self.shares.get(candidate.chunk_id, 0.0)
         if self.calibration.across_languages and self.is_foreign(candidate):
             return max(strength, ACROSS_LANGUAGES * closeness)
@@ -48,33 +52,34 @@ class Strengths:
 
 
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
-    """Return the candidates with passable ones in the question's language before other languages.
+    """Return the candidates with passages in other languages after passable ones in the question's language.
 
-    A passage is passable if it is close, and strong or closer than all passages in other languages. A passage with a
-    boost keeps its score.
+    A passage is passable if its closeness is at least PASSABLE_CLOSENESS, and either its strength is at least PASSABLE
+    or no passage in another language is closer. Only the first SHOWN candidates can be passable. Passages with a boost
+    are not moved.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
-    closest = max(map(strengths.closeness, foreign), default=math.inf)
+    closest = max(map(strengths.measure_closeness, foreign), default=math.inf)
     own = [
         each.score
         for each in ranked[:SHOWN]
         if strengths.languages.get(each.chunk_id) == strengths.language
-        and (closeness := strengths.closeness(each)) >= PASSABLE_CLOSENESS
-        and (strengths.of(each) >= PASSABLE or closeness >= closest)
+        and (closeness := strengths.measure_closeness(each)) >= PASSABLE_CLOSENESS
+        and (strengths.measure(each) >= PASSABLE or closeness >= closest)
     ]
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # Scores of equal passages may differ in their last digit, so the loss is a little larger than the lead.
+    # A small addition to the loss, because rounding may make equal scores differ in their last digit.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(
-        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
+        (_lower_score(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
         key=_build_sort_key,
     )
 
 
-def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
+def _lower_score(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
     boost = BoostScore(f"language={strengths.languages[candidate.chunk_id]}", loss)
     return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
 

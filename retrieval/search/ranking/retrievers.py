@@ -1,4 +1,4 @@
-"""Run both retrievers of a search at once, each with a deadline; if one fails, the other answers."""
+"""Run both retrievers of a search in parallel, each with a deadline. A failed retriever does not stop the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from core.database import release_connections, statements_within
 from core.exceptions import RagsiteError
 from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.index.active_embedder import searched_embedder
+from retrieval.index.active_embedder import find_searched_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
-from retrieval.search.passage_rows import load_stored
+from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.vector_ranker import VectorRanker
@@ -33,7 +33,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL ends a statement at the deadline; other waits are abandoned.
+# PostgreSQL cancels a query at the deadline. A thread that waits for something else is abandoned this much later.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -41,7 +41,7 @@ threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResult:
-    """The ranking of a retriever, and the index data of its chunks; None if they could not be read."""
+    """The outcome of one retriever. ``stored`` is the index data of its chunks; None if reading them failed."""
 
     trace: RetrieverTrace
     ranking: Ranking | None = None
@@ -53,15 +53,15 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """Return both retrievers' results for each query; each retriever runs in a thread with its own connection."""
+    """Return the results of both retrievers for each query. Each runs in a thread with a connection of its own."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
         for query in queries
         for retriever in Retriever
-        if plan.weights.of(retriever) > 0
+        if plan.weights.get(retriever) > 0
     }
-    # The retrievers' threads need the connections of the pool.
+    # This thread's connection goes back to the pool, because the retrievers' threads need one each.
     release_connections()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
@@ -93,7 +93,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
         with span(f"search.{ranker.retriever.value}", depth=plan.depth):
             ranking = ranker.rank(plan.depth)
             annotate(returned=len(ranking.chunks))
-        stored = _read_own(ranker, ranking, plan)
+        stored = _read_ranked_chunks(ranker, ranking, plan)
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
@@ -107,29 +107,29 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     return RetrieverResult(answered, ranking, ranker, stored=stored)
 
 
-def _read_own(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
-    """Return the index data of the retriever's chunks, read while the other retriever is busy; None on failure."""
+def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> Mapping[int, StoredChunk] | None:
     if not ranking.chunks:
         return {}
     try:
         embedder_id = ranker.embedder_id
-        if embedder_id is None and plan.weights.of(Retriever.VECTOR) > 0:
-            embedder_id = searched_embedder().pk
+        if embedder_id is None and plan.weights.get(Retriever.VECTOR) > 0:
+            embedder_id = find_searched_embedder().pk
         with statements_within(plan.retriever_timeout_seconds):
-            return load_stored(
+            return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],
                 embedder_id,
-                terms=plan.weights.of(Retriever.LEXICAL) > 0,
+                terms=plan.weights.get(Retriever.LEXICAL) > 0,
             )
     except (DatabaseError, RagsiteError):
-        return None  # `load_candidate_data` reads them again, and reports a failure.
+        return None  # `load_candidate_data` reads the data again, and reports a failure.
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateData:
     """Additional data on all candidates of one search, by chunk id.
 
-    ``scores`` are of candidates that a retriever did not list, ``matched_terms`` of listed ones.
+    ``scores`` has each retriever's scores of candidates that it did not list, and ``matched_terms`` the terms of
+    candidates that the keyword retriever listed.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -142,9 +142,9 @@ class CandidateData:
 def load_candidate_data(
     searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
 ) -> list[CandidateData]:
-    """Read the index data of the candidates and ``others``, once for all searches.
+    """Return the data on the candidates of each search and on ``others``. Each chunk is read once.
 
-    On failure the traces get an ``error``.
+    If the database fails, the data are empty, and the trace of each result in ``searches`` gets an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
@@ -153,12 +153,12 @@ def load_candidate_data(
         return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
-    known, read = _merge_own(answered)
+    known, read = _merge_read_chunks(answered)
     unread = everything - read
     try:
         if unread:
             with statements_within(plan.retriever_timeout_seconds):
-                known |= load_stored(
+                known |= load_stored_chunks(
                     sorted(unread),
                     vector_ranker.embedder_id if vector_ranker is not None else None,
                     terms=Retriever.LEXICAL in rankers,
@@ -172,13 +172,12 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
-    # Sums of single precision depend on the order.
+    # The order of addition changes single-precision sums.
     stored = {pk: known[pk] for pk in sorted(known)}
-    return [_collect_known(results, stored) for results in searches]
+    return [_collect_candidate_data(results, stored) for results in searches]
 
 
-def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
-    """Return the data that the retrievers read, and the ids of their chunks, also of those deleted meanwhile."""
+def _merge_read_chunks(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
     known: dict[int, StoredChunk] = {}
     read: set[int] = set()
     for result in answered:
@@ -188,7 +187,7 @@ def _merge_own(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChu
     return known, read
 
 
-def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:
+def _collect_candidate_data(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> CandidateData:
     scores: dict[Retriever, dict[int, float]] = {}
     matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}
@@ -199,9 +198,9 @@ def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, Stor
         if stored.keys() - listed:
             scored = result.ranker.score(stored)
             scores[result.ranking.retriever] = {pk: score for pk, score in scored.items() if pk not in listed}
-        terms = result.ranker.matched_terms(stored)
+        terms = result.ranker.find_matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed})
-        shares.update(result.ranker.word_shares(stored))
+        shares.update(result.ranker.compute_word_shares(stored))
     return CandidateData(
         scores,
         matched,

@@ -16,7 +16,10 @@ from retrieval.types import Retriever
 def statement_timeout(
     retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Run `statements_within` for one retriever. Raises: RetrieverFailed for any trouble with the database."""
+    """Limit the time of database statements.
+
+    Raises: RetrieverFailed for any database error, NodeLost for a lost node.
+    """
     seconds = deadline.seconds_left(seconds)
     if not seconds:
         raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")

@@ -1,4 +1,4 @@
-"""tsquery in PostgreSQL's own notation, whose lexemes are not analysed again."""
+"""Build tsqueries in PostgreSQL's notation from lexemes, which a cast to tsquery does not analyse again."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def quote(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def any_of(notations: Iterable[str]) -> str:
+def join_with_or(notations: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
-def all_of(notations: Iterable[str]) -> str:
+def join_with_and(notations: Iterable[str]) -> str:
     return " & ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
-def within_one_field(phrase: str) -> str:
-    """Return ``phrase``, a tsquery of consecutive lexemes, limited to one field.
+def limit_to_one_field(phrase: str) -> str:
+    """Return a tsquery that finds the phrase only within one field, such as the title or the content.
 
-    A title's end and a heading's beginning are no phrase.
+    The end of the title and the beginning of a heading must not match as one phrase.
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase
-    return any_of(
+    return join_with_or(
         _QUOTED_LEXEME.sub(lambda lexeme, label=label: f"{lexeme.group()}:{label}", phrase)  # type: ignore[misc]
         for label in FIELD_LABELS
     )

@@ -1,4 +1,4 @@
-"""Nearest neighbours by cosine: row by row in small sets, by HNSW with iterative scans in larger ones.
+"""Find the nearest passages by cosine, in small sets by comparing every row, in larger sets by an HNSW index.
 
 Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
 Small World Graphs", IEEE TPAMI 2020.
@@ -17,22 +17,23 @@ from pgvector import HalfVector
 from core.database import fetch
 from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
-from retrieval.index.active_embedder import encode_query, searched_embedder
+from retrieval.index.active_embedder import encode_query, find_searched_embedder
 from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import count_passages_in
-from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
+from retrieval.index.vector_index import build_exact_distance, build_indexed_distance, build_scan_settings
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
-from retrieval.rights.search_filters import document_condition
-from retrieval.search.ranking.lexical_query import chunk_condition
+from retrieval.rights.search_filters import build_document_condition
+from retrieval.search.ranking.lexical_query import build_chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
-# Comparing every row of a smaller set is exact, and as fast.
+# Up to this many rows, comparing every row is exact and as fast as the index.
 EXACT_UP_TO = 10_000
-# From this size on, each doubling adds half of the candidates: 176 of 100,000, where .97 of the 50 nearest are found.
+# From this many passages per index on, each doubling adds half of the oversampling. With 100,000 passages, 176 vectors
+# are compared and .97 of the 50 nearest are found.
 WIDENED_FROM = 35_000
 
 
@@ -50,7 +51,7 @@ class VectorRanker(Ranker):
         looked_at = (
             depth * self._plan.settings.oversampling * _compute_widening(count_passages_in(self._filters.collections))
         )
-        scan = scan_settings(round(looked_at))
+        scan = build_scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
                 rows = self._find_nearest(query, depth)
@@ -64,8 +65,8 @@ class VectorRanker(Ranker):
 
     def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
-        passing, values = document_condition(self._filters)
-        meeting, demanded = chunk_condition(self._parsed, collections)
+        passing, values = build_document_condition(self._filters)
+        meeting, demanded = build_chunk_condition(self._parsed, collections)
         source = (
             f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
@@ -74,15 +75,15 @@ class VectorRanker(Ranker):
         if count_passages_in(collections) <= EXACT_UP_TO or (
             (passing or meeting) and _has_few_rows(source, parameters)
         ):
-            distance, order = exact_distance(), "distance, chunk_id"
+            distance, order = build_exact_distance(), "distance, chunk_id"
         else:
-            distance, order = indexed_distance(embedder), "distance"
+            distance, order = build_indexed_distance(embedder), "distance"
         return fetch(
             f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return cosines of stored vectors, both in half precision as in the index."""
+        """Return the cosines of the stored vectors and the question. Both are in half precision, as in the index."""
         known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
         if not known:
             return {}
@@ -99,7 +100,7 @@ class VectorRanker(Ranker):
     @cached_property
     def _embedder(self) -> Embedder:
         try:
-            return searched_embedder()
+            return find_searched_embedder()
         except RagsiteError as error:
             raise RetrieverFailed(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""The kind of a question, by the patterns of each language. PURE.
+"""Classify a question by regular expressions for each language. PURE.
 
 - comparison: weighs things against each other, also functions or faults;
 - troubleshooting: a symptom, an error message, an error code, a repair;
@@ -7,9 +7,8 @@
 - conceptual: explains what something is, why, or how it works, including programming's ideas;
 - default: facts, look-ups, steps, keywords, part numbers (they name a thing, not code).
 
-The first matching rule decides, most specific first. The rules were written on the tuning half of
-`query_classes.jsonl`; `docs/quality.md` has their accuracy on the other half. Classes and weights follow a published
-textbook-chatbot design.
+The first matching rule decides, most specific first. The rules were written for one half of `query_classes.jsonl`;
+`docs/quality.md` has their accuracy on the other half. Classes and weights follow a published textbook-chatbot design.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Iterator
 from retrieval.text.word_lists import read_patterns
 from retrieval.types import Classification, QueryClass
 
-# Capitals distinguish identifiers and error messages from words.
+# These rules see the question with its capitals, which distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})
 
 # The rule of questions such as "How do I …".
@@ -44,7 +43,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"
-# The rest is quoted material and would only cost time.
+# Text after this is usually quoted material, and would only cost time.
 CHARACTERS_READ = 1000
 
 
@@ -57,9 +56,9 @@ RULES = tuple(_read_rules())
 
 
 def classify(question: str) -> Classification:
-    """Return the class and the deciding rule; `default` and "no pattern" if none matches.
+    """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches.
 
-    Only the first 1,000 characters count; the time is at most linear.
+    Only the first CHARACTERS_READ characters are used. The time is linear in them.
     """
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from django.db import DatabaseError
 
-from retrieval.search.understanding.spelling import correct
+from retrieval.search.understanding.spelling import correct_question
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import (
     Reformulation,
@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Return the reformulation with certain misspellings corrected."""
+    """Return the reformulation with certain misspellings corrected; unchanged if the database fails."""
     try:
-        correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
+        correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
-        # Keyword search reads the same tables and reports the failure.
+        # The keyword retriever reads the same database tables and reports the failure.
         logger.warning("The spelling of a question was not checked: %s", error)
         return reformulation
     if correction is None:

@@ -1,4 +1,4 @@
-"""Find the signs that a question needs the questions before it. PURE."""
+"""Find the signs that a question depends on the questions before it. PURE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def points_back(question: str) -> bool:
-    """Return whether the question has a pronoun, or a Dutch adverb that stands for one."""
+    """Return whether the question has a pronoun, or a Dutch adverb such as "daarop" that contains a pronoun."""
     words = _WORD.findall(question.casefold())
     has_pronoun = bool(_POINTING.intersection(words)) or bool(_POINTING_AT_THE_END.intersection(words[-1:]))
     return has_pronoun or _POINTING_ADVERB.search(question.casefold()) is not None
@@ -29,7 +29,7 @@ def begins_with_conjunction(question: str) -> bool:
 
 
 def is_in_another_language(question: str, earlier: str) -> bool:
-    """Return whether a question that needs no other is in another language than the earlier one."""
+    """Return whether the question and ``earlier`` are in different languages; False if the question depends on it."""
     if points_back(question) or begins_with_conjunction(question) or has_few_words(question):
         return False
     languages = identify_language(question), identify_language(earlier)
@@ -37,6 +37,6 @@ def is_in_another_language(question: str, earlier: str) -> bool:
 
 
 def has_few_words(question: str) -> bool:
-    """Return whether the question is too short to be understood alone."""
+    """Return whether the question is too short to be understood without earlier questions."""
     most = FEW_WORDS_AFTER_AND if begins_with_conjunction(question) else FEW_WORDS
     return len(question.split()) <= most

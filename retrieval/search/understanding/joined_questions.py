@@ -9,33 +9,33 @@ from retrieval.search.understanding.dependent_questions import has_few_words, is
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import Turn
 
-# Weights of the question alone, and joined: docs/adr/0045-follow-ups-are-searched-twice.md.
+# Weights of the search for the question alone and of the joined search: docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
-# Limits of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
 def join_questions(question: str, history: Sequence[Turn]) -> str:
-    """Return the last two questions of ``history``, oldest first, and ``question``; empty if there are none.
+    """Return the last two questions of ``history``, oldest first, followed by ``question``.
 
-    Empty also for a question with quoted phrases or excluded words, and for one that changes the language.
+    The result is empty if ``history`` is empty, if ``question`` has quoted phrases or excluded words, or if it is in
+    another language than the last question of ``history``.
     """
     parsed = parse(question)
     if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
         return ""
     earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
-    before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
+    before = " ".join(_remove_operators(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
     return f"{before} {parsed.text}" if before else ""
 
 
 def choose_search_weights(question: str) -> tuple[float, float]:
-    """Return the weights of the question alone and of the joined text; they sum to 1."""
+    """Return the weights of the search for the question alone and of the joined search. They sum to 1."""
     return SEARCH_WEIGHTS_OF_FEW_WORDS if has_few_words(question) else SEARCH_WEIGHTS
 
 
-def _without_syntax(question: str) -> str:
+def _remove_operators(question: str) -> str:
     try:
         return parse(question).text
-    except InvalidQuery:  # one of exclusions only
+    except InvalidQuery:  # the question only excludes words
         return ""

@@ -1,6 +1,6 @@
-"""Reformulate follow-ups and long questions by a language model behind OpenAI's chat-completions protocol.
+"""Reformulate follow-ups and long questions by a language model with OpenAI's chat-completions protocol.
 
-If it fails, is late or writes an unusable query, the question stays unchanged.
+If the model fails, is late or writes an unusable query, the question is not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.breaker import Breaker, Open
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.metrics import REFORMULATION_FAILURES
-from retrieval.search.understanding.spelling import tokens_of
+from retrieval.search.understanding.spelling import tokenize_question
 from retrieval.text.word_lists import fill_in
 from retrieval.types import Reformulation, Turn
 
@@ -67,7 +67,6 @@ class ModelReformulator:
 
 
 def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Fence the conversation by a random mark, which its authors cannot guess."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)
@@ -79,7 +78,10 @@ def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, st
 
 
 def _read_query(answer: str, question: str) -> str:
-    """Return the model's query. Raises: ModelFailed if it is no query, or lacks words to keep."""
+    """Return the query in the model's ``answer``.
+
+    Raises: ModelFailed if there is no usable query, or if it lacks a code, name or quotation of the question.
+    """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")
@@ -88,7 +90,7 @@ def _read_query(answer: str, question: str) -> str:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
         raise ModelFailed("The model wrote nothing that can be searched for.")
-    kept = (token.text for token in tokens_of(question) if token.is_protected or _is_identifier(token.text))
+    kept = (token.text for token in tokenize_question(question) if token.is_protected or _is_identifier(token.text))
     if any(text.casefold() not in query.casefold() for text in kept):
         raise ModelFailed("The model left out a word that has to be kept.")
     return query

@@ -1,4 +1,4 @@
-"""Put the code of an earlier question before a follow-up that only points at it: "MX-9920-W: What does it cost?"."""
+"""Add the code of an earlier question to a follow-up that has only a pronoun: "MX-9920-W: What does it cost?"."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from retrieval.text.terms import find_identifiers
 from retrieval.text.word_lists import fill_in
 from retrieval.types import Turn
 
-# Follow-ups in a row that may lie between the code and the question.
 MOST_BETWEEN = 4
-# "forEach", but not "GmbH" or "PDFs".
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
 # Here "it" points at nothing.
 _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECASE)
 
 
 def name_subject(question: str, history: Sequence[Turn]) -> str:
-    """Return the question after the only code of the last question that names codes, if it points back and names none.
+    """Return the question with the code of an earlier question before it, if it depends on that question.
 
-    Other questions are returned unchanged, such as one after a question about two codes.
+    The code comes from the last question that names one. The question is unchanged if it names a code itself, has no
+    pronoun or conjunction, or if the earlier question names two codes.
     """
     if find_names(question) or not _is_dependent(question):
         return question
@@ -35,13 +34,11 @@ def name_subject(question: str, history: Sequence[Turn]) -> str:
 
 
 def drop_name(question: str) -> str:
-    """Return the question without the name that `name_subject` put before it."""
     name, mark, rest = question.partition(": ")
     return rest if mark and find_names(name) == [name] else question
 
 
 def find_names(question: str) -> list[str]:
-    """Return the codes and camel-case names of a question, as written."""
     codes = find_codes(question)
     written = [way for whole, way in find_identifiers(question) if whole in codes]
     return list(dict.fromkeys([*written, *_CAMEL.findall(question)]))

@@ -1,4 +1,4 @@
-"""Find collections, sections and codes that a question names."""
+"""Find the collections, sections and codes that a question names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from retrieval.index.term_statistics import (
-    collection_states,
     count_passages_in,
     group_by_configuration,
+    read_collection_states,
     read_frequencies,
     read_lexemes,
 )
@@ -20,8 +20,8 @@ from retrieval.text.word_lists import fill_in
 _WORDS = re.compile(r"\w+")
 
 
-# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
-# symbols such as arrows and mathematical signs.
+# A code is a version number, or a word of letters and digits. Ordinals, decades and measures (19th, 1970s, 500mg) and
+# symbols such as arrows are not codes.
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )
@@ -30,18 +30,18 @@ _CODE = re.compile(
 _SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
-# At most this share of the passages in other collections contain a rare name.
+# A collection's name is rare if at most this share of the passages in other collections contain it.
 RARE_SHARE = 0.01
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
     """Return the slugs of the collections whose name or slug the question contains as whole words.
 
-    A name of one word must be rare: no ordinary word such as "parts".
+    A name of one word must also be rare, so that ordinary words such as "parts" name no collection.
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
-    for state in collection_states(collection_ids):
+    for state in read_collection_states(collection_ids):
         others = [pk for pk in collection_ids if pk != state.pk]
         names = [_WORDS.findall(name.casefold()) for name in state.names]
         if any(
@@ -68,6 +68,6 @@ def find_codes(question: str) -> frozenset[str]:
 
 
 def find_section(question: str) -> tuple[str, str] | None:
-    """Return noun and number of the section, clause or step that the question names: ("clause", "1.2")."""
+    """Return the noun and number of the section, clause or step in the question, such as ("clause", "1.2"), or None."""
     named = _SECTION.search(parse(question).text)
     return (named[1].casefold(), named[2]) if named else None

@@ -1,4 +1,4 @@
-"""Correct misspelt words and codes of a question by the documents' words. PURE."""
+"""Correct misspelt words and codes of a question, with the words that documents contain. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.search.understanding.syntax import parse
 from retrieval.text.word_lists import read_words
 
 _TOKEN = re.compile(
-    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # quoted text or code is one token
     r"|(?<!\S)--\w+(?:[-.=]\w+)*"
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
@@ -36,24 +36,24 @@ class Token:
 
     @property
     def is_protected(self) -> bool:
-        """Quoted text, code and excluded words are never replaced."""
         return self.text[0] in '"“«`' or (self.text[0] == "-" and self.text[1:2] not in ("", "-"))
 
 
-def tokens_of(question: str) -> list[Token]:
+def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# A slip at the end may be another form of the word: "houses", "housed".
+# Shortest words with two letters exchanged, and with a missing or extra letter. The last _ENDING letters must be equal,
+# because another ending may be another form of the word: "houses", "housed".
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Return whether ``typed`` is certainly ``meant`` with one typing error; both in lower case.
+    """Return whether ``typed`` is certainly ``meant`` with one typing error. Both are in lower case.
 
-    Exchanged neighbours are certain; an extra or missing letter only if ``is_no_word`` (of the language); another
-    letter never: "grapes" is not "graves". Source: Damerau, "A Technique for Computer Detection and Correction of
-    Spelling Errors", CACM 1964.
+    Two exchanged neighbours are certain. A missing or extra letter is certain only if ``typed`` is no word of the
+    language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -66,10 +66,10 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Ordinary words that the documents lack get suggestions only from this length on ("pasta" is not "past"), as do words
-# two edits away.
+# Shorter ordinary words get no suggestion, although no document contains them ("pasta" is not "past"). Shorter words of
+# any kind get only suggestions with one edit.
 SHORTEST_ORDINARY = 7
-# The more frequent of two candidates wins if it occurs this many times as often.
+# If several corrections are possible, one is chosen only if it occurs this many times as often as the next.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
@@ -85,25 +85,28 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words of the searched collections. ``knows_words``: :meth:`is_ordinary` is reliable."""
+    """The words in the searched collections. :meth:`is_ordinary` is reliable only if ``knows_words``."""
 
     @property
     def knows_words(self) -> bool: ...
 
-    def unknown_words(self, text: str) -> Sequence[str]:
-        """Return typed words that no document contains in any form, alone or as part of a word."""
+    def find_unknown_words(self, text: str) -> Sequence[str]:
+        """Return the words of ``text`` that no document contains in any form, also not as a part of a word."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether the word is common in a language, whatever the documents contain; False if unknown."""
+        """Return whether the word is common in its language, also if no document contains it; False if unknown."""
 
-    def near(self, word: str) -> Sequence[NearWord]:
-        """Return the documents' words near the word, nearest first."""
+    def find_near_words(self, word: str) -> Sequence[NearWord]:
+        """Return words in the documents that are similar to ``word``, nearest first."""
 
-    def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the spellings in the documents of these codes (lower-case letters and digits), most frequent first."""
+    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return each code's spellings in the documents, most frequent first.
 
-    def codes_near(self, code: str) -> Sequence[str]:
-        """Return the documents' codes near a missing code, nearest first."""
+        Codes are lower-case letters and digits.
+        """
+
+    def find_near_codes(self, code: str) -> Sequence[str]:
+        """Return codes in the documents that are similar to ``code``, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +122,10 @@ class _Replacement:
     text: str
 
 
-def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
+def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None:
     replacements = _rewrite_codes(question, vocabulary)
     for token in _find_unknown(question, vocabulary, replacements):
-        meant = _find_certain(token, question, vocabulary)
+        meant = _find_certain_correction(token, question, vocabulary)
         if meant:
             replacements.append(_Replacement(token.start, token.end, meant))
     if not replacements:
@@ -131,20 +134,20 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
     return Correction(_replace(question, replacements), replaced)
 
 
-def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return questions that the typed one may mean; empty if all its words are in the vocabulary."""
+def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return questions that the user may have meant, with similar words; empty if documents contain all words."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
         most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
-        meant = [each.text for each in vocabulary.near(token.text) if each.edits <= most_edits]
+        meant = [each.text for each in vocabulary.find_near_words(token.text) if each.edits <= most_edits]
         offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
     for token in _find_codes(question):
         code = _join(token.text)
-        if not vocabulary.written([code]):
-            near = vocabulary.codes_near(code)
+        if not vocabulary.find_written_codes([code]):
+            near = vocabulary.find_near_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
     questions = [
@@ -154,15 +157,20 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(dict.fromkeys(questions)) if offers else ()
 
 
-def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """Return the meant word; empty in doubt, and for names, because names are often similar."""
+def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary) -> str:
+    """Return the word that was certainly meant; empty if uncertain, or if the token looks like a name.
+
+    Names are not corrected, because different names are often similar.
+    """
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):
         return ""
     is_no_word = vocabulary.knows_words
     certain = [
-        each for each in vocabulary.near(token.text) if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
+        each
+        for each in vocabulary.find_near_words(token.text)
+        if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
     ]
     certain.sort(key=lambda each: -each.passages)
     if not certain or (len(certain) > 1 and certain[0].passages < _FAR_MORE_FREQUENT * certain[1].passages):
@@ -173,7 +181,7 @@ def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
 def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
     words = [
         token
-        for token in tokens_of(question)
+        for token in tokenize_question(question)
         if token.text.isalpha()
         and len(token.text) > 2
         and not any(each.start <= token.start < each.end for each in taken)
@@ -181,21 +189,20 @@ def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replac
     if not words:
         return []
     unquoted = parse(question).unquoted
-    unknown = {word.lower() for word in vocabulary.unknown_words(unquoted)}
+    unknown = {word.lower() for word in vocabulary.find_unknown_words(unquoted)}
     return [token for token in words if token.lower in unknown]
 
 
 def _find_codes(question: str) -> list[Token]:
     return [
         token
-        for token in tokens_of(question)
+        for token in tokenize_question(question)
         if not token.is_protected and _is_code(_join(token.text)) and token.text[:2] != "--"
     ]
 
 
 def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
-    """Return the letters and digits of spans that may be a code: one word, or neighbours ("mx 9920 w")."""
-    tokens = tokens_of(question)
+    tokens = tokenize_question(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):
         for last in range(first + 1, min(first + _LONGEST_CODE_TOKENS, len(tokens)) + 1):
@@ -212,7 +219,7 @@ def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     if not any(character.isdigit() for character in question):
         return []
     spans = _find_code_spans(question)
-    written = vocabulary.written(sorted(set(spans.values()))) if spans else {}
+    written = vocabulary.find_written_codes(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
         ways = written.get(code, ())

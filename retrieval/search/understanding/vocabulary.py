@@ -1,4 +1,4 @@
-"""The words and codes of the searched collections, and candidates for misspelt words."""
+"""Find the words and codes that the documents of collections contain, and the words similar to a misspelt one."""
 
 from __future__ import annotations
 
@@ -26,55 +26,64 @@ from retrieval.index.term_statistics import (
     read_tokens,
 )
 from retrieval.models import Chunk, Document
-from retrieval.models.narrowing import is_seen_by
+from retrieval.models.narrowing import build_seen_condition
 from retrieval.search.ranking.tsquery import MatchesTsQuery, quote
 from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, find_identifiers, inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
-# Distances are eight-bit numbers.
+# Longer terms are not compared, because edit distances are stored in eight bits.
 LONGEST_TERM = 64
 
 
-def allowed_edits(length: int) -> int:
-    """Return the edits that a term may have: Elasticsearch's AUTO, 0 up to 2 characters, 1 up to 5, else 2."""
+def get_allowed_edits(length: int) -> int:
+    """Return how many edits a term of this length may have: 0 up to 2 characters, 1 up to 5, otherwise 2.
+
+    Source: Elasticsearch's fuzziness AUTO.
+    """
     if length <= 2:
         return 0
     return 1 if length <= 5 else 2
 
 
-def similarity(term: str, other: str, edits: int) -> float:
-    """Return 1 for the same word, less with each edit relative to the shorter word, as Lucene's fuzzy query."""
+def compute_similarity(term: str, other: str, edits: int) -> float:
+    """Return 1 - edits / length of the shorter word, as Lucene's fuzzy query."""
     return 1.0 - edits / min(len(term), len(other))
 
 
-def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
-    """Return edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
+def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
+    """Return the edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
 
-    Shape (endings + 1, len(others)). Row j also counts edits between ``term`` and the others with its last j letters
-    appended, because a shared ending adds no distance. Insertion, deletion, substitution and transposition of
-    neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection and Correction of
-    Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` < len(term).
+    The shape is (endings + 1, len(others)). Row j is also the distance between ``term`` and each other word plus the
+    last j letters of ``term``, because a shared ending adds no distance. Insertion, deletion, substitution and
+    transposition of neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection
+    and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` <
+    len(term).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
-# Expansion of unknown words follows Elasticsearch's fuzziness AUTO: edits depend on the length, the first letter must
-# match (prefix_length 1), and at most 50 words replace a word (max_expansions). An index on first letter and length
-# finds the few thousand of 300,000 lexemes that are alike. A misspelt word is often stemmed differently: *hospital* to
-# *hospit*, *hosptial* not at all. So the typed word is also compared with each candidate plus the word's own ending,
-# *hospit* + *al*. Only words of letters are expanded: a wrongly corrected part number is a wrong answer.
+# Words that no document contains are expanded as by Elasticsearch's fuzziness AUTO: the number of edits depends on the
+# length, the first letter must match (prefix_length 1), and at most 50 words replace a word (max_expansions). An index
+# on first letter and length reduces 300,000 lexemes to a few thousand. A misspelt word is often stemmed differently:
+# *hospital* to *hospit*, *hosptial* not at all. So the typed word is also compared with each lexeme plus the typed
+# word's ending, *hospit* + *al*. Only words of letters are expanded, because a wrongly corrected part number would give
+# a wrong answer.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
-# A pasted log has hundreds of unknown words.
+# Unknown words that are expanded. A pasted log may have hundreds.
 MOST_TERMS = 8
 
 
-def chunks_seen(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
+def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
-    return chunks.filter(document__in=Document.objects.filter(is_seen_by(readers)).order_by()) if readers else chunks
+    return (
+        chunks.filter(document__in=Document.objects.filter(build_seen_condition(readers)).order_by())
+        if readers
+        else chunks
+    )
 
 
 def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
@@ -82,11 +91,14 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
     if not readers or not named:
         return set(named)
     try:
-        seen, parameters = chunks_seen(collections, readers).order_by().values("search_vector").query.sql_with_params()
-    except EmptyResultSet:  # there is no collection
+        seen, parameters = (
+            filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
+        )
+    except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
-        # A distributed database cannot run a subquery that refers to an outer lexeme.
+        # One subquery for each lexeme, because a distributed database cannot run a subquery that refers to an outer
+        # row.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -103,12 +115,13 @@ class Expansion:
     weight: float
 
 
-def unknown_terms(
+def find_unknown_terms(
     text: str, configurations: Sequence[str], known: Container[str]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the typed words that the documents lack, with their lexemes in each configuration.
+    """Return the words of ``text`` that no document contains, with their lexemes by configuration.
 
-    A word of any configuration is known: a Dutch word is not misspelt English. At most MOST_TERMS, in text order.
+    ``known`` are the lexemes in the documents. A word is known if any configuration knows its lexeme, so that a Dutch
+    word is not taken for misspelt English. At most MOST_TERMS words are returned, in the order of the text.
     """
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
@@ -127,7 +140,7 @@ def unknown_terms(
     return dict(list(unknown.items())[:MOST_TERMS])
 
 
-def expand(
+def expand_term(
     typed: str,
     lexeme: str,
     configuration: str,
@@ -136,17 +149,18 @@ def expand(
     passages: int,
     readers: Sequence[Reader] = (ANYBODY,),
 ) -> tuple[Expansion, ...]:
-    """Return the lexemes of ``collections`` that may have been meant, nearest first.
+    """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
-    Ties are broken by frequency, then alphabet; none for a term that is short, long or not only letters. The weight is
-    the similarity times the idf of the most frequent expansion, because the rarest is often a misspelling (Lucene
-    blends frequencies for this reason).
+    Ties are broken by frequency, then alphabet. The result is empty if a term is too short, too long or not only
+    letters. A weight is the similarity times the idf of the most frequent expansion, because the rarest one is often a
+    misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the collections over which
+    frequencies are summed.
     """
-    edits = allowed_edits(len(lexeme))
+    edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
     near = _find_near(typed.lower(), lexeme, edits, configuration, collections)
-    frequencies = document_frequencies(near, searched, readers)
+    frequencies = read_document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
     if not kept:
@@ -163,20 +177,20 @@ def _find_near(
     longest = max(len(lexeme), len(typed)) + edits
     candidates = find_alike(lexeme, shortest, longest, collections)
     near = {}
-    distances = edit_distances(lexeme, candidates)[0]
+    distances = compute_edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
         candidate, distance = candidates[place], int(distances[place])
-        near[candidate] = distance, similarity(lexeme, candidate, distance)
-    of_typed = edit_distances(typed, candidates, endings=endings)
-    # A short lexeme near a part of the word is hardly related.
+        near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
+    of_typed = compute_edit_distances(typed, candidates, endings=endings)
+    # A short lexeme may have fewer edits, because it is near many words by chance.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
-    allowed = np.array([min(edits, allowed_edits(length)) for length in range(longest + 1)])[lengths]
+    allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
         (candidates[place], typed[len(typed) - ending :] if ending else "", int(of_typed[ending, place]))
         for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
     ]
     for candidate, ending, distance in _keep_real_forms(forms, configuration):
-        rated = distance, similarity(typed, candidate + ending, distance)
+        rated = distance, compute_similarity(typed, candidate + ending, distance)
         near[candidate] = min(near.get(candidate, rated), rated, key=lambda rating: (rating[0], -rating[1]))
     return {found: rating for found, rating in near.items() if found.isalpha()}
 
@@ -193,17 +207,20 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
         return [forms[place - 1] for (place,) in cursor.fetchall()]
 
 
-def document_frequencies(
+def read_document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
-    """Return each lexeme's number of passages; lexemes that the readers cannot see are missing."""
+    """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
     frequencies = read_frequencies(collections, lexemes)
     seen = filter_visible(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 
 
 def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
-    """Return lexemes with the same first letter and this length, aggregated because rows cost more."""
+    """Return the lexemes with the first letter of ``lexeme`` and ``shortest`` to ``longest`` letters.
+
+    They are sent as one string, because rows take longer.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT string_agg(lexeme, E'\\n') FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
@@ -214,19 +231,19 @@ def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[i
     return list(dict.fromkeys(found.split("\n"))) if found else []
 
 
-# Passages read for a lexeme's spellings, and lexemes read for a word.
+# How many passages are read to find a lexeme's spellings, and how many lexemes to find a word's spellings.
 PASSAGES_READ = 8
 LEXEMES_READ = 10
 MOST_CODES = 5
 SHORTEST_BEGINNING = 4
-# A tokenizer with common words has this word whole.
+# A tokenizer whose vocabulary has common words encodes this word as one token.
 _LONG_WORD = "information"
 _SUFFIXES = ("s", "ed", "er", "ing", "ly", "able", "al", "ment", "ness")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """A ``Vocabulary`` of these collections, as far as the readers may see their documents."""
+    """The words in these collections, without documents that are hidden from the readers."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)
@@ -236,17 +253,17 @@ class CollectionVocabulary:
     def _configurations(self) -> dict[str, tuple[int, ...]]:
         return group_by_configuration(self._collections)
 
-    def unknown_words(self, text: str) -> list[str]:
+    def find_unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
         spoken = expand_identifiers(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
-        known = document_frequencies(lexemes, self._collections, self._readers)
+        known = read_document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
-        return list(unknown_terms(spoken, configurations, known))
+        return list(find_unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
-        # A model's tokenizer has the frequent words whole, but no misspelt ones.
+        # A model's tokenizer encodes a frequent word as one token, and a misspelt word as several.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
         return 1 in embedder_choice.get_embedder().count_tokens(forms)
@@ -255,39 +272,39 @@ class CollectionVocabulary:
     def knows_words(self) -> bool:
         return embedder_choice.get_embedder().count_tokens([_LONG_WORD]) == [1]
 
-    def near(self, word: str) -> list[NearWord]:
+    def find_near_words(self, word: str) -> list[NearWord]:
         typed, passages = word.lower(), count_passages_in(self._collections)
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
             for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
-                expansions = expand(
+                expansions = expand_term(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
-            # The slip may be in the ending: *incid* of *incidnet*.
+            # If the typing error is in the ending, the lexeme may be a beginning of the word: *incid* of *incidnet*.
             beginnings = [typed[:length] for length in range(max(SHORTEST_BEGINNING, len(typed) - 4), len(typed))]
-            lexemes |= document_frequencies(beginnings, collections, self._readers).keys()
+            lexemes |= read_document_frequencies(beginnings, collections, self._readers).keys()
         written: Counter[str] = Counter()
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
-        # A capital may only begin a sentence.
+        # The most frequent spelling of a word is used, because a capital may only begin a sentence.
         for text, count in written.most_common():
             if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
         return sorted(near.values(), key=lambda each: (each.edits, -each.passages, each.text))
 
-    def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
-        known = document_frequencies(codes, self._collections, self._readers)
+    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+        known = read_document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._find_spellings(code))}
 
-    def codes_near(self, code: str) -> list[str]:
-        edits = allowed_edits(len(code))
+    def find_near_codes(self, code: str) -> list[str]:
+        edits = get_allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
         alike = find_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
-        distances = edit_distances(code, candidates)[0]
+        distances = compute_edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
         ways = [self._find_spellings(each) for _, each in near[:MOST_CODES]]
         return [way[0] for way in ways if way]
@@ -299,7 +316,7 @@ class CollectionVocabulary:
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
-        seen = chunks_seen(self._collections, self._readers).order_by()
+        seen = filter_seen_chunks(self._collections, self._readers).order_by()
         fields = ("document__title", "heading_path", "canonical_questions", "content")
         holding = (seen.filter(MatchesTsQuery("search_vector", quote(lexeme))) for lexeme in lexemes)
         return [

@@ -1,4 +1,4 @@
-"""Make the four calls of a connector: spec, check, discover and read."""
+"""Call a connector of Airbyte's protocol: spec, check, discover and read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _t
 
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.connector_process import ConnectorProcess, ProcessLimits
-from retrieval.sources.airbyte.programs import find_program, scratch_folder
+from retrieval.sources.airbyte.programs import find_program, get_scratch_folder
 from retrieval.sources.airbyte.state_messages import StateMessage
 from retrieval.sources.airbyte.streams import ChosenStream, join_name
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
@@ -19,7 +19,7 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 QUICK = ProcessLimits(seconds=120.0)
 MOST_STREAMS = 500
 MOST_FIELDS = 300
-# Beyond this, the schemas of all streams together are not kept; hardly any connector reads them back.
+# The schemas of all streams are stored only up to this size, because hardly any connector needs them again.
 MOST_SCHEMA_CHARACTERS = 500_000
 _STREAM_PARTS = (
     *("name", "namespace", "supported_sync_modes", "source_defined_cursor", "default_cursor_field"),
@@ -34,7 +34,7 @@ class Record:
 
 
 class ConnectorCalls:
-    """An installed connector with the settings of a source. ``notes`` are the lines that its calls logged."""
+    """An installed connector with the settings of a source. ``notes`` are lines that the connector logged."""
 
     def __init__(
         self, connector: RegisteredConnector, config: Mapping[str, Any], secrets: Collection[str] = ()
@@ -62,7 +62,7 @@ class ConnectorCalls:
             raise SourceUnavailable(_t("The connector does not say whether the settings work."))
 
     def discover(self) -> list[dict[str, Any]]:
-        """Return the streams, each with its ``fields``: paths in its records."""
+        """Return the connector's streams. ``fields`` of a stream are the paths of the fields in its records."""
         streams: list[dict[str, Any]] = []
         for message in self._call("discover", self._configuration(), QUICK):
             if isinstance(catalog := message.get("catalog"), dict):
@@ -87,7 +87,8 @@ class ConnectorCalls:
     ) -> Iterator[Record | StateMessage]:
         """Yield the records of the streams, and the STATE messages between them, in the connector's order.
 
-        ``state`` is what an earlier reading reached. Raises: SourceRefused, SourceUnavailable; then some are missing.
+        ``state`` is from an earlier call: the connector continues there. Raises: SourceRefused, SourceUnavailable, if
+        not all records could be read.
         """
         catalog = {"streams": [stream.configure() for stream in streams]}
         files = {**self._configuration(), "--catalog": json.dumps(catalog)}
@@ -113,7 +114,7 @@ class ConnectorCalls:
         command = [*find_program(self._connector), call]
         if self._connector.kind == RegisteredConnector.Kind.MANIFEST:
             files = {**files, "--manifest-path": self._connector.manifest}
-        process = ConnectorProcess(command, files, scratch=scratch_folder(), secrets=self._secrets, limits=limits)
+        process = ConnectorProcess(command, files, scratch=get_scratch_folder(), secrets=self._secrets, limits=limits)
         with process as self._process:
             try:
                 yield from process.messages()

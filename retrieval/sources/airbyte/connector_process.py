@@ -1,7 +1,4 @@
-"""Run a connector of Airbyte's protocol as a process with limits, and read the JSON lines that it prints.
-
-Everything that it prints is untrusted.
-"""
+"""Run a connector as a process with limits, and read the JSON lines that it prints, which are untrusted."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 
-# Limit the process, end it together with its parent, and become the connector.
+# A script that sets the limits of its process, makes it end with its parent, and then becomes the connector.
 _START = """
 import ctypes, os, resource, signal, sys
 parent, memory, seconds, file_bytes, *command = sys.argv[1:]
@@ -41,14 +38,13 @@ if sys.platform == "linux":
         sys.exit(1)
 os.execv(command[0], command)
 """
-# The way to the network and its certificates; the other variables of the site contain its keys.
+# Variables for proxy and certificates. No others are passed on, because some contain the site's keys.
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "TZ")
 _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
 _TICK_SECONDS = 0.5
-# A connector that has said all is given this long to end.
 _END_SECONDS = 10.0
-# A newer folder may be one that its process has not locked yet.
+# A younger folder is not removed, because its process may not have locked it yet.
 _NEW_SECONDS = 60.0
 MOST_NOTES = 50
 _LONGEST_NOTE = 500
@@ -57,7 +53,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 
 class TookTooLong(SourceUnavailable):
-    """The connector was ended before it had said all."""
+    """The connector was killed before it had sent everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +65,16 @@ class ProcessLimits:
     total_bytes: int = 4 << 30
 
 
-def connector_environment(folder: str) -> dict[str, str]:
+def build_connector_environment(folder: str) -> dict[str, str]:
     passed_on = {name: os.environ[name] for each in _PASSED_ON for name in (each, each.lower()) if name in os.environ}
     return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder, **passed_on}
 
 
 class ConnectorProcess:
-    """A call of a connector, used in a `with` by one thread.
+    """A running connector. Use it in a `with` statement, in one thread.
 
-    ``files`` are texts by the argument that takes them as a file; they are in memory alone. ``secrets`` do not appear
-    in ``notes``, which are lines for the log, nor in errors.
+    ``files`` maps arguments to the text of their file; these files exist only in memory. ``notes`` are lines for the
+    log. ``secrets`` are removed from notes and errors.
     """
 
     def __init__(
@@ -103,7 +99,7 @@ class ConnectorProcess:
     def __enter__(self) -> Self:
         self._ends_at = time.monotonic() + deadline.seconds_left(self._limits.seconds)
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _remove_orphans(self._scratch)
+        _remove_orphaned_folders(self._scratch)
         self._folder = tempfile.mkdtemp(dir=self._scratch)
         self._lock = os.open(self._folder, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -111,7 +107,7 @@ class ConnectorProcess:
             arguments: list[str] = []
             descriptors: list[int] = []
             for argument, text in self._files.items():
-                file = opened.enter_context(_hold(text))
+                file = opened.enter_context(_open_unnamed_file(text))
                 descriptors.append(file)
                 arguments += [argument, f"/dev/fd/{file}"]
             limits = self._limits
@@ -119,7 +115,7 @@ class ConnectorProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-c", _START, *map(str, sizes), *self._command, *arguments],
-                    env=connector_environment(self._folder),
+                    env=build_connector_environment(self._folder),
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -153,8 +149,8 @@ class ConnectorProcess:
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yield all messages except logs and traces.
 
-        Raises: SourceRefused for an error of the settings, or output that breaks the protocol; SourceUnavailable for
-        any other error, or if the process ends badly.
+        Raises: SourceRefused for an error in the settings, or output that breaks the protocol; SourceUnavailable for
+        any other error, or a process that exits with an error.
         """
         for line in self._lines():
             message = self._parse(line)
@@ -183,7 +179,7 @@ class ConnectorProcess:
                 if time.monotonic() >= self._ends_at:
                     raise TookTooLong(_t("The connector took longer than %d seconds.") % self._limits.seconds)
                 if not ready and self._process.poll() is not None:
-                    # A process that it left behind keeps its output open.
+                    # The connector has ended, but a process that it started may still have its output open.
                     break
                 for key, _events in ready:
                     piece = os.read(key.fd, _PIECE_BYTES)
@@ -214,7 +210,6 @@ class ConnectorProcess:
             )
 
     def _parse(self, line: bytes) -> dict[str, Any]:
-        """Return the message; empty for other text, which programs also print."""
         if not line.strip():
             return {}
         try:
@@ -224,7 +219,7 @@ class ConnectorProcess:
         if isinstance(message, dict) and isinstance(message.get("type"), str):
             return message
         if b'"RECORD"' in line:
-            # Without this record its document would look removed.
+            # If a record were skipped, its document would be deleted.
             raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % self._clean(line, 100))
         self._note("INFO", self._clean(line))
         return {}
@@ -238,7 +233,8 @@ class ConnectorProcess:
         said = self._clean(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
         self._note("ERROR", said)
         kind = SourceRefused if error.get("failure_type") == "config_error" else SourceUnavailable
-        # The first one is the cause; the development kit ends with a summary, always as an error of the settings.
+        # The first error is the cause. Airbyte's development kit adds a summary at the end, always as an error in the
+        # settings.
         if self._failure is None:
             self._failure = kind(_t("The connector says: %s") % said)
 
@@ -252,7 +248,7 @@ class ConnectorProcess:
     def _clean(self, text: str | bytes, longest: int = _LONGEST_NOTE) -> str:
         said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
         if _TRACEBACK in said:
-            # The lines of a traceback that are not indented name the errors.
+            # In a traceback, the lines without indentation name the errors.
             kept = (line for line in said.splitlines() if line[:1].strip() and not line.startswith(_TRACEBACK))
             said = "\n".join(kept)
         for secret in self._secrets:
@@ -260,7 +256,6 @@ class ConnectorProcess:
         return " ".join("".join(each if each.isprintable() else " " for each in said).split())[:longest]
 
     def clean(self, text: str) -> str:
-        """Return a text of the connector as one short line without secrets."""
         return self._clean(text)
 
     def _check_end(self) -> None:
@@ -284,8 +279,7 @@ def _read_dict(message: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _hold(text: str) -> Iterator[int]:
-    """Open a file with the text that has no name, and is gone with its last process."""
+def _open_unnamed_file(text: str) -> Iterator[int]:
     is_linux = hasattr(os, "memfd_create")
     with os.fdopen(os.memfd_create("file"), "w+b", 0) if is_linux else tempfile.TemporaryFile(buffering=0) as file:
         file.write(text.encode("utf-8", "replace"))
@@ -293,8 +287,7 @@ def _hold(text: str) -> Iterator[int]:
         yield file.fileno()
 
 
-def _remove_orphans(scratch: Path) -> None:
-    """Remove the working folders of processes that were killed: no process locks them."""
+def _remove_orphaned_folders(scratch: Path) -> None:
     for folder in scratch.iterdir():
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _NEW_SECONDS:

@@ -1,4 +1,4 @@
-"""Install connectors, each into a virtual environment of its own below DATA_DIR/connectors."""
+"""Install each connector into its own virtual environment below DATA_DIR/connectors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _t
 from core.exceptions import RagsiteError
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.calls import ConnectorCalls
-from retrieval.sources.airbyte.connector_process import connector_environment
+from retrieval.sources.airbyte.connector_process import build_connector_environment
 from retrieval.sources.airbyte.programs import (
     MANIFEST_PROGRAM,
     check_allowed,
-    connectors_folder,
-    environment_path,
+    get_connectors_folder,
+    get_environment_path,
     read_manifest_spec,
 )
 
@@ -32,52 +32,50 @@ Say = Callable[[str], object]
 
 
 class InstallationFailed(RagsiteError):
-    """The connector could not be installed. The message is for the admin."""
+    """An error: the connector could not be installed. The message is for the admin."""
 
 
 def install(connector: RegisteredConnector, say: Say) -> None:
-    """Build the environment beside the last one, put it in its place, and store the connector's spec.
+    """Install the connector into a new environment, replace its earlier environment, and store its spec.
 
-    The remains of an installation that was killed are removed first. Raises: InstallationFailed, SourceRefused.
+    Raises: InstallationFailed, SourceRefused.
     """
     check_allowed()
-    connectors_folder().mkdir(parents=True, exist_ok=True)
-    building, place = connectors_folder() / f".{connector.name}.new", environment_path(connector)
-    with _locked(connector):
-        _write(connector, state=State.INSTALLING, error="")
+    get_connectors_folder().mkdir(parents=True, exist_ok=True)
+    building, place = get_connectors_folder() / f".{connector.name}.new", get_environment_path(connector)
+    with _lock_installation(connector):
+        _update_row(connector, state=State.INSTALLING, error="")
         try:
             shutil.rmtree(building, ignore_errors=True)
             say(_t("Making a virtual environment in %s …") % place)
-            _run([sys.executable, "-m", "venv", str(building)], say)
+            _run_command([sys.executable, "-m", "venv", str(building)], say)
             say(_t("Installing %s …") % connector.requirement)
             python = str(building / "bin" / "python")
             pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-            _run([*pip, "install", "--progress-bar", "off", connector.requirement], say)
+            _run_command([*pip, "install", "--progress-bar", "off", connector.requirement], say)
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec is asked of the environment in its place.
+            # The spec is read from the new environment, after it was moved.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
-            _write(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
+            _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())
         except RagsiteError as error:
-            _write(connector, state=State.FAILED, error=str(error)[:2000])
+            _update_row(connector, state=State.FAILED, error=str(error)[:2000])
             raise
         finally:
             shutil.rmtree(building, ignore_errors=True)
 
 
 def is_being_installed(connector: RegisteredConnector) -> bool:
-    """Return whether a process of this machine is installing it now."""
     try:
-        with _locked(connector):
+        with _lock_installation(connector):
             return False
     except InstallationFailed:
         return True
 
 
 def read_spec(connector: RegisteredConnector) -> dict[str, Any]:
-    """Return the JSON Schema of the connector's settings. Raises: SourceRefused, SourceUnavailable."""
     if connector.kind == RegisteredConnector.Kind.MANIFEST:
         return read_manifest_spec(connector.manifest)
     return ConnectorCalls(connector, {}).read_spec()
@@ -93,17 +91,16 @@ def _choose_program(connector: RegisteredConnector, scripts: Path) -> str:
     raise InstallationFailed(_t("%s has no console script that begins with source-.") % connector.requirement)
 
 
-def _write(connector: RegisteredConnector, **values: Any) -> None:
+def _update_row(connector: RegisteredConnector, **values: Any) -> None:
     RegisteredConnector.objects.filter(pk=connector.pk).update(**values)
     for name, value in values.items():
         setattr(connector, name, value)
 
 
 @contextlib.contextmanager
-def _locked(connector: RegisteredConnector) -> Iterator[None]:
-    """Hold the lock of the installation, which the system frees if this process is killed."""
-    connectors_folder().mkdir(parents=True, exist_ok=True)
-    with (connectors_folder() / f".{connector.name}.lock").open("w") as file:
+def _lock_installation(connector: RegisteredConnector) -> Iterator[None]:
+    get_connectors_folder().mkdir(parents=True, exist_ok=True)
+    with (get_connectors_folder() / f".{connector.name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -111,10 +108,13 @@ def _locked(connector: RegisteredConnector) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], say: Say) -> None:
-    """Run a command and pass its lines on. Raises: InstallationFailed with its last lines."""
+def _run_command(command: list[str], say: Say) -> None:
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    environment = {**connector_environment(os.path.expanduser("~")), **pip, "PATH": os.environ.get("PATH", os.defpath)}
+    environment = {
+        **build_connector_environment(os.path.expanduser("~")),
+        **pip,
+        "PATH": os.environ.get("PATH", os.defpath),
+    }
     environment.pop("TMPDIR")
     last: list[str] = []
     try:

@@ -15,35 +15,35 @@ from retrieval.sources.protocol import SourceRefused
 MANIFEST_PROGRAM = "source-declarative-manifest"
 
 
-def connectors_folder() -> Path:
+def get_connectors_folder() -> Path:
     return Path(settings.DATA_DIR) / "connectors"
 
 
-def scratch_folder() -> Path:
-    return connectors_folder() / ".running"
+def get_scratch_folder() -> Path:
+    return get_connectors_folder() / ".running"
 
 
-def environment_path(connector: RegisteredConnector) -> Path:
-    return connectors_folder() / connector.name
+def get_environment_path(connector: RegisteredConnector) -> Path:
+    return get_connectors_folder() / connector.name
 
 
 def check_allowed() -> None:
-    """Raise SourceRefused if this site runs no connectors."""
+    """Raise SourceRefused if this site may not run connectors."""
     if not settings.SOURCE_CONNECTORS:
         raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
 
 
 def find_program(connector: RegisteredConnector) -> list[str]:
-    """Return the command of an installed connector. Raises: SourceRefused."""
+    """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
     check_allowed()
-    scripts = environment_path(connector) / "bin"
+    scripts = get_environment_path(connector) / "bin"
     program = scripts / connector.program
     if not connector.is_ready or not connector.program or not program.is_file():
         raise SourceRefused(
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # The environment was renamed, so the first line of the script names another Python.
+    # The script's first line names a Python in the folder where the environment was built.
     return [str(scripts / "python"), str(program)]
 
 
@@ -57,13 +57,12 @@ def read_manifest_spec(manifest: str) -> dict[str, Any]:
         raise SourceRefused(_t("This is not a manifest: it has no list of streams."))
     if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
         raise SourceRefused(_t("This manifest needs code of its own (class_name): register its package instead."))
-    spec = _follow(content, content.get("spec"))
-    schema = _follow(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
+    spec = _resolve_reference(content, content.get("spec"))
+    schema = _resolve_reference(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
     return schema if isinstance(schema, dict) else {}
 
 
-def _follow(content: Any, value: Any) -> Any:
-    """Return what a reference within the manifest, such as #/definitions/spec, refers to."""
+def _resolve_reference(content: Any, value: Any) -> Any:
     for _hop in range(10):
         if not isinstance(value, dict) or not str(value.get("$ref", "")).startswith("#/"):
             return value

@@ -1,7 +1,7 @@
-"""How far a source was read: what its next run asks of the connector, and what is stored of it.
+"""Record how far an incremental source was read.
 
-STATE is stored only in the transaction that follows the documents of all records before it, so a run that is killed at
-any moment is followed by one that reads at least what is missing.
+A connector's STATE says how far its records were read. It is stored only after the documents of all earlier records. So
+after an interruption, the next run reads at least the records that are missing.
 """
 
 from __future__ import annotations
@@ -18,22 +18,26 @@ from retrieval.models import ReadingState, RegisteredConnector
 from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
-# Only the last checkpoint of each such number of items is remembered.
+# Of all STATEs within this many items, only the last is kept.
 _ITEMS_BETWEEN = 200
 
 
 def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
-    """Return a hash of the connector, its settings and the mapping. A STATE is used only with an equal hash."""
+    """Return a hash of the connector, its settings and its streams.
+
+    A stored STATE is used only if the hash is equal.
+    """
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
     told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
-    # The settings contain secrets.
+    # A keyed hash, because the settings contain secrets.
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 
 
 class Reading:
-    """The reading of a run. ``state`` is what the connector gets; empty, it reads everything.
+    """What one run reads of a source.
 
-    ``is_full`` says whether the reading of everything ends with this run, if nothing breaks it off.
+    ``state`` is the STATE for the connector; if it is empty, the connector reads everything. ``is_full`` says that all
+    records will have been read when this run ends without an error.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:
@@ -57,11 +61,11 @@ class Reading:
 
     @property
     def has_advanced(self) -> bool:
-        """Return whether a STATE came that differs from the one that the connector got."""
+        """Whether the connector has sent a STATE that differs from the one at the start."""
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
     def reach(self, message: StateMessage, items: int) -> None:
-        """Remember a STATE that came after this many different items."""
+        """Remember a STATE that the connector sent after ``items`` different items."""
         if not self._known.take(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
@@ -70,13 +74,16 @@ class Reading:
         self._checkpoints.append((items, self._known.snapshot()))
 
     def covers(self, stream: str, last_run: int) -> bool:
-        """Return whether a record that was not read is gone; ``last_run`` is the number of the run that last saw it."""
+        """Return whether a record that this run did not read is deleted in the source.
+
+        ``last_run`` is the number of the last run that read the record.
+        """
         if stream not in self._incremental or not self.state:
             return True
         return self.is_full and last_run < self._began_run
 
     def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the last STATE that came before the first ``saved`` items; with ``is_all``, the last of all."""
+        """Store the last STATE sent within the first ``saved`` items; with ``is_all``, the last one of all."""
         if not self._incremental:
             return
         reached = [number for number, (items, _parts) in enumerate(self._checkpoints) if is_all or items <= saved]
@@ -97,7 +104,6 @@ class Reading:
 
 
 def _is_due(stored: ReadingState, days: int) -> bool:
-    """Return whether everything is to be read again."""
     age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
-    # A connector that told no STATE reads everything anyway.
+    # A connector that sends no STATE reads everything in each run.
     return not stored.messages or age >= timedelta(days=days)

@@ -1,4 +1,4 @@
-"""Make form fields from the JSON Schema of a connector's settings, and settings from their values."""
+"""Build form fields from the JSON Schema of a connector's settings, and the settings from the fields' values."""
 
 from __future__ import annotations
 
@@ -25,42 +25,40 @@ Schema = Mapping[str, Any]
 
 
 class SecretArea(forms.Textarea):
-    """A text area that never shows its value."""
-
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         return super().get_context(name, None, attrs)
 
 
-def _known(schema: Any) -> dict[str, Any]:
-    """Return the schema, with the first alternative that is not null if no alternative is an object."""
+def _simplify_schema(schema: Any) -> dict[str, Any]:
+    """Return the schema in a simpler form: if no alternative is an object, the first one that is not null."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")
     if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict):
         schema = {**parts[0], **schema}
-    others = [each for each in _alternatives(schema) if each.get("type") != "null"]
+    others = [each for each in _list_alternatives(schema) if each.get("type") != "null"]
     if others and (len(others) == 1 or not any("properties" in each for each in others)):
         schema = {name: value for name, value in schema.items() if name not in ("oneOf", "anyOf")}
         schema = {**others[0], **schema}
     return dict(schema)
 
 
-def _alternatives(schema: Schema) -> list[dict[str, Any]]:
+def _list_alternatives(schema: Schema) -> list[dict[str, Any]]:
     found = schema.get("oneOf") or schema.get("anyOf")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _type_of(schema: Schema) -> str:
+def _read_type(schema: Schema) -> str:
     named = schema.get("type")
     names = named if isinstance(named, list) else [named]
     return next((str(name) for name in names if name not in (None, "null")), "object" if "properties" in schema else "")
 
 
-def _properties(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
+def _list_properties(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
     found = schema.get("properties")
     if not isinstance(found, dict):
         return []
-    known = [(str(name), _known(each)) for name, each in found.items()]
+    known = [(str(name), _simplify_schema(each)) for name, each in found.items()]
     shown = [(name, each) for name, each in known if not each.get("airbyte_hidden")]
 
     def order(pair: tuple[str, dict[str, Any]]) -> float:
@@ -70,58 +68,60 @@ def _properties(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
     return sorted(shown, key=order)
 
 
-def _required(schema: Schema) -> set[str]:
+def _read_required_names(schema: Schema) -> set[str]:
     found = schema.get("required")
     return {str(name) for name in found} if isinstance(found, list) else set()
 
 
-def _choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the alternatives: a value that stays the same when their order changes, a label, and the schema."""
+def _list_choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
     choices = []
-    for number, each in enumerate(_alternatives(schema)):
-        constants = [str(field["const"]) for _name, field in _properties(each) if "const" in field]
+    for number, each in enumerate(_list_alternatives(schema)):
+        constants = [str(field["const"]) for _name, field in _list_properties(each) if "const" in field]
         title = str(each.get("title") or (constants[0] if constants else number + 1))
         choices.append((slugify(constants[0] if constants else title) or str(number), title, each))
     return choices
 
 
-def fields_of(schema: Schema) -> dict[str, forms.Field]:
-    """Return the fields by name; a name is the path of its setting behind PREFIX."""
+def build_fields(schema: Schema) -> dict[str, forms.Field]:
+    """Return the form fields by name. A name is PREFIX and the path of the setting."""
     fields: dict[str, forms.Field] = {}
-    for name, field in _walk(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
+    for name, field in _iterate_fields(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
         if len(fields) < MOST_FIELDS:
             fields[name] = field
     return fields
 
 
-def _walk(schema: Schema, path: str, above: str, *, is_certain: bool, levels: int) -> Iterator[tuple[str, forms.Field]]:
-    required = _required(schema)
-    for name, each in _properties(schema) if levels else []:
+def _iterate_fields(
+    schema: Schema, path: str, above: str, *, is_certain: bool, levels: int
+) -> Iterator[tuple[str, forms.Field]]:
+    required = _read_required_names(schema)
+    for name, each in _list_properties(schema) if levels else []:
         here = f"{path}.{name}"
         label = f"{above}{each.get('title') or name}"
         is_required = is_certain and name in required
         if "const" in each:
             continue
-        if choices := _choices(each):
+        if choices := _list_choices(each):
             options = [(value, title) for value, title, _schema in choices]
             first = options[0][0] if is_required else ""
             shown = options if is_required else [("", "–"), *options]
             yield (
                 here,
                 forms.ChoiceField(
-                    label=label, choices=shown, required=is_required, initial=first, help_text=_describe(each)
+                    label=label, choices=shown, required=is_required, initial=first, help_text=_describe_setting(each)
                 ),
             )
             for value, title, inner in choices:
-                yield from _walk(inner, f"{here}.{value}", f"{label}, {title}: ", is_certain=False, levels=levels - 1)
+                yield from _iterate_fields(
+                    inner, f"{here}.{value}", f"{label}, {title}: ", is_certain=False, levels=levels - 1
+                )
         elif "properties" in each:
-            yield from _walk(each, here, f"{label}: ", is_certain=is_required, levels=levels - 1)
+            yield from _iterate_fields(each, here, f"{label}: ", is_certain=is_required, levels=levels - 1)
         else:
             yield here, _build_field(each, label, is_required=is_required)
 
 
-def _describe(schema: Schema) -> str:
-    """Return the description without its tags: pages show a help text as HTML."""
+def _describe_setting(schema: Schema) -> str:
     examples = schema.get("examples")
     parts = [strip_tags(str(schema.get("description") or ""))[:600], str(schema.get("pattern_descriptor") or "")]
     if isinstance(examples, list) and examples:
@@ -133,7 +133,7 @@ _SECRET_HELP = _("Encrypted, and never shown again. Empty: unchanged, or removed
 
 
 def _build_field(schema: Schema, label: str, *, is_required: bool) -> forms.Field:
-    said, kind = _describe(schema), _type_of(schema)
+    said, kind = _describe_setting(schema), _read_type(schema)
     if schema.get("airbyte_secret"):
         field: forms.Field = SecretField(label=label, help_text=f"{said} {_SECRET_HELP}".strip())
         field.validators = [MaxLengthValidator(_LONGEST_SECRET)]
@@ -146,7 +146,7 @@ def _build_field(schema: Schema, label: str, *, is_required: bool) -> forms.Fiel
         "help_text": said,
         "initial": schema.get("default"),
     }
-    items = _known(schema.get("items"))
+    items = _simplify_schema(schema.get("items"))
     if isinstance(values := schema.get("enum"), list):
         choices = [(str(value), str(value)) for value in values]
         return forms.ChoiceField(choices=choices if is_required else [("", "–"), *choices], **shared)
@@ -160,7 +160,7 @@ def _build_field(schema: Schema, label: str, *, is_required: bool) -> forms.Fiel
     if kind == "array" and isinstance(values := items.get("enum"), list):
         choices = [(str(value), str(value)) for value in values]
         return forms.MultipleChoiceField(choices=choices, widget=forms.CheckboxSelectMultiple, **shared)
-    if kind == "array" and _type_of(items) in ("string", ""):
+    if kind == "array" and _read_type(items) in ("string", ""):
         return LinesField(**shared)
     if kind in ("array", "object"):
         return forms.JSONField(widget=forms.Textarea(attrs={"rows": 4}), **shared)
@@ -173,15 +173,17 @@ def _is_number(value: Any) -> bool:
 
 
 def build_config(schema: Schema, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the connector's settings from the fields' values, and the names of those that are missing."""
+    """Return the connector's settings from the values of the form, and the names of missing ones."""
     missing: list[str] = []
-    return _build(schema, options, PREFIX, missing, MOST_LEVELS), missing
+    return _build_object(schema, options, PREFIX, missing, MOST_LEVELS), missing
 
 
-def _build(schema: Schema, options: Mapping[str, Any], path: str, missing: list[str], levels: int) -> dict[str, Any]:
+def _build_object(
+    schema: Schema, options: Mapping[str, Any], path: str, missing: list[str], levels: int
+) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    required = _required(schema)
-    for name, each in _properties(schema) if levels else []:
+    required = _read_required_names(schema)
+    for name, each in _list_properties(schema) if levels else []:
         here = f"{path}.{name}"
         lacking: list[str] = []
         value = _build_value(each, options, here, lacking, levels - 1)
@@ -196,20 +198,20 @@ def _build(schema: Schema, options: Mapping[str, Any], path: str, missing: list[
 def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing: list[str], levels: int) -> Any:
     if "const" in schema:
         return schema["const"]
-    if choices := _choices(schema):
+    if choices := _list_choices(schema):
         chosen = next((each for value, _title, each in choices if value == options.get(here)), None)
         if chosen is None:
             return _ABSENT
-        return _build(chosen, options, f"{here}.{options[here]}", missing, levels)
+        return _build_object(chosen, options, f"{here}.{options[here]}", missing, levels)
     if "properties" in schema:
-        return _build(schema, options, here, missing, levels)
+        return _build_object(schema, options, here, missing, levels)
     value = options.get(here)
     if value in (None, "", []):
         return _ABSENT
     if isinstance(values := schema.get("enum"), list):
-        # A form's choices are texts.
+        # A form sends the choice as text, the schema may have a number.
         return next((each for each in values if str(each) == str(value)), _ABSENT)
-    if schema.get("airbyte_secret") and _type_of(schema) in ("integer", "number", "object", "array"):
+    if schema.get("airbyte_secret") and _read_type(schema) in ("integer", "number", "object", "array"):
         return _read_json(here, value)
     return value
 

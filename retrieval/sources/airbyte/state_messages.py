@@ -1,7 +1,7 @@
-"""Keep the STATE messages of a reading in the form in which the connector's next reading takes them.
+"""Combine a connector's STATE messages to the state with which its next call begins.
 
-A message is of one stream (STREAM), of all together (GLOBAL), or the whole state in a form of the connector's own
-(LEGACY): https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing
+A message is about one stream (STREAM), about all streams (GLOBAL), or in a form of the connector's own (LEGACY):
+https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from retrieval.sources.airbyte.streams import join_name
 
 _LEGACY, _GLOBAL = "legacy", "global"
-# The parts by the name of their stream, or the one part of another form.
+# The last messages by stream, or one message of another type.
 Snapshot = Mapping[str, Any]
 
 
@@ -24,7 +24,7 @@ class StateMessage:
 
 
 class KnownState:
-    """The last STATE messages. ``streams`` are those that are read incrementally; the states of others are dropped."""
+    """The last STATE messages of the ``streams``, which are read incrementally. Those of other streams are dropped."""
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:
         self._streams = streams
@@ -34,7 +34,7 @@ class KnownState:
             self.take(StateMessage(each))
 
     def take(self, message: StateMessage) -> bool:
-        """Return whether the message said how far a stream was read that is read incrementally."""
+        """Add a message, and return whether it is about any of the streams."""
         content = message.content
         stream, whole = content.get("stream"), content.get("global")
         match content.get("type"):
@@ -55,7 +55,7 @@ class KnownState:
         name = join_name(descriptor.get("namespace"), descriptor.get("name"))
         if name not in self._streams:
             return False
-        # A connector uses one form; a part of another is of an older version of it.
+        # A connector uses one type of message. Parts of another type are from an older version of it.
         self._parts = {key: part for key, part in self._parts.items() if key.startswith("stream ")}
         self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
         return True
@@ -65,7 +65,7 @@ class KnownState:
 
 
 def write_state(parts: Snapshot) -> str:
-    """Return the file of the argument --state; empty if nothing is known."""
+    """Return the text of the connector's file --state; empty if there is no state."""
     if not parts:
         return ""
     return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))

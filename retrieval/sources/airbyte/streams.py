@@ -1,4 +1,7 @@
-"""The streams of a connector, and what a source does with each: its options bear the name of their stream."""
+"""Choose streams of a connector, and how each is read.
+
+The options of a source contain the options of each of its streams, with a prefix.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,6 @@ def name_of(stream: Mapping[str, Any]) -> str:
 
 
 def find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the stream of this name as the connector described it; empty if it has none."""
     return next((each for each in found.get("streams") or [] if name_of(each) == name), {})
 
 
@@ -35,24 +37,23 @@ def list_chosen(options: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in options.get("streams") or []]
 
 
-def prefix_of(name: str) -> str:
-    """Return how the options of the stream begin; no two streams share it, and it is part of an HTML id."""
+def build_prefix(name: str) -> str:
+    """Return the prefix of the stream's options. It is unique, and can be part of an HTML id."""
     return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
 def add_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{prefix_of(name)}{option}": value for option, value in options.items()}
+    return {f"{build_prefix(name)}{option}": value for option, value in options.items()}
 
 
-def options_of(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return what the options of a source say of a stream."""
-    prefix = prefix_of(name)
+def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    prefix = build_prefix(name)
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 
 
 def drop_unchosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those of streams that are not read."""
-    chosen = tuple(map(prefix_of, list_chosen(options)))
+    """Return the options of a source without those of streams that are not chosen."""
+    chosen = tuple(map(build_prefix, list_chosen(options)))
     return {
         option: value for option, value in options.items() if not option.startswith("of.") or option.startswith(chosen)
     }
@@ -64,7 +65,7 @@ def can_read_changes(stream: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChosenStream:
-    """A stream of a source. ``stream`` is the connector's description, ``options`` are those of the stream."""
+    """A stream that a source reads. ``stream`` is the connector's description, ``options`` are the stream's options."""
 
     name: str
     stream: Mapping[str, Any]
@@ -75,7 +76,7 @@ class ChosenStream:
         return can_read_changes(self.stream) and self.options.get("sync_mode") == INCREMENTAL
 
     def configure(self) -> dict[str, Any]:
-        """Return its entry of the catalogue that a reading gets."""
+        """Return the stream's entry in the catalogue that the connector gets."""
         described = {name: value for name, value in self.stream.items() if name != "fields"}
         described["supported_sync_modes"] = described.get("supported_sync_modes") or [FULL]
         chosen: dict[str, Any] = {
@@ -95,12 +96,12 @@ def _split(path: object) -> list[str]:
 
 
 def is_deleted(values: list[Any]) -> bool:
-    """Return whether the values of the field that marks deleted records say so: a time, true, 1."""
+    """Return whether any value of a record's "deleted" field means yes, such as a time, true or 1."""
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 
-def change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
-    """Return the fields of how a stream is read, if it can be read incrementally."""
+def build_change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+    """Return the form fields for incremental reading of the stream; none if it cannot be read incrementally."""
     if not can_read_changes(stream):
         return {}
     modes = [(FULL, _("everything in each run")), (INCREMENTAL, _("only what changed since the last run"))]
@@ -125,7 +126,7 @@ def change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     return fields
 
 
-def days_field() -> forms.Field:
+def build_days_field() -> forms.Field:
     return forms.IntegerField(
         label=_("Read everything every so many days"),
         min_value=1,
@@ -137,18 +138,18 @@ def days_field() -> forms.Field:
 
 
 def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield the fields that are needed to read only what changed, and are empty."""
+    """Yield an error for each incremental stream whose cursor field is not chosen."""
     for name in list_chosen(cleaned):
-        stream, options = find_stream(found, name), options_of(cleaned, name)
+        stream, options = find_stream(found, name), select_stream_options(cleaned, name)
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
         if options.get("sync_mode") == INCREMENTAL and not has_cursor:
             said = _t("To read only what changed, name the field that grows with each change.")
-            yield f"{prefix_of(name)}cursor_field", ValidationError(said)
+            yield f"{build_prefix(name)}cursor_field", ValidationError(said)
 
 
 def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each stream of which only changes are read, if the source takes over who may read."""
+    """Yield an error for each incremental stream, if the source also takes over who may read its items."""
     for name in list_chosen(cleaned):
-        if cleaned.get("takes_readers") and options_of(cleaned, name).get("sync_mode") == INCREMENTAL:
+        if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")
-            yield f"{prefix_of(name)}sync_mode", ValidationError(said)
+            yield f"{build_prefix(name)}sync_mode", ValidationError(said)

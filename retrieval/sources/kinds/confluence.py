@@ -1,4 +1,4 @@
-"""Pages of Confluence, and who may read them."""
+"""Read pages of Confluence, and who may read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
-from retrieval.sources.kinds.wikis import WikiConnector, as_page
+from retrieval.sources.kinds.wikis import WikiConnector, build_page
 from retrieval.sources.network import Client, check_progress
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
@@ -23,7 +23,6 @@ _EXPANDED = "version," + ",".join(
     f"{place}{_LIMITS}.{kind}" for place in ("", "ancestors.") for kind in ("user", "group")
 )
 _MEMBERS_A_PAGE = 200
-# The other members of a larger group count as no members.
 _MOST_MEMBERS = 10_000
 
 
@@ -35,12 +34,12 @@ class ConfluenceOptions(TakesReaders, Options, Account):
 
 
 class _Unreadable(RagsiteError):
-    """An answer does not say who may read. The message is for the admin."""
+    """An error: an answer of the server does not say who may read. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Subjects:
-    """Names of groups and identities of accounts, one of which a reader must be."""
+    """Readers: members of any of the ``groups``, any of the ``users`` (by identity), or everybody."""
 
     groups: frozenset[str] = frozenset()
     users: frozenset[str] = frozenset()
@@ -49,18 +48,17 @@ class _Subjects:
 
 @dataclass(slots=True)
 class _Rights:
-    """What a run learned of rights: who may see the space, the members of groups, and names of accounts."""
+    """What a run has read about rights: the readers of the space, members of groups, and names of accounts."""
 
     space: _Subjects = field(default_factory=_Subjects)
     unread: str = ""
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     unread_groups: list[str] = field(default_factory=list)
-    # Groups of the cloud by name, accounts by identity.
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
     def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
-        """Return the accounts and groups of an answer. Raises: _Unreadable if it has not both lists."""
+        """Return the accounts and groups in an answer. Raises: _Unreadable if either list is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
             return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
@@ -74,13 +72,13 @@ class _Rights:
         return name
 
     def note_user(self, user: Mapping[str, Any]) -> str:
-        """Return the identity of an account. Its name is its address, if the server shows that."""
+        """Return an account's identity, and remember its name: its mail address if the server shows it."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
     def read_space(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
-        """Return who may see the space, from the permissions as the cloud or as a server lists them."""
+        """Return who may see the space. Cloud and servers list the permissions in different forms."""
         found = _Subjects()
         try:
             for each in permissions:
@@ -96,7 +94,7 @@ class _Rights:
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
         if found == _Subjects():
-            # The account itself sees the space, so the answer is not all.
+            # The source's account can see the space, so the answer must name somebody. It is incomplete.
             raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 
@@ -120,7 +118,7 @@ class _Rights:
 
 
 class ConfluenceConnector(WikiConnector):
-    """Pages of a Confluence space. Its pages are read by CQL, which Cloud, Data Center and Server answer alike."""
+    """Reads the pages of a Confluence space by CQL, which Cloud, Data Center and Server support."""
 
     name = "confluence"
     label = _("Confluence")
@@ -156,9 +154,9 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Return a page of the listing, and why it has no restrictions: empty if it has them.
+        """Return a page of results, and the reason if the server did not list restrictions with it, or "".
 
-        Some servers refuse a whole page of results for one ancestor that is in the trash.
+        Some servers cannot list restrictions if a page above was deleted.
         """
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
@@ -176,23 +174,21 @@ class ConfluenceConnector(WikiConnector):
         answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
         if not answer.get("results"):
             raise ItemGone(item.name)
-        return as_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
+        return build_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
 
     @property
     def _search(self) -> str:
         return f"{self._address}/rest/api/content/search"
 
-    def _open(self) -> Client:
-        """Return a client with name and password, or with a personal access token."""
+    def _open_client(self) -> Client:
         password = self.options.get("password", "")
         if password and not self.options.get("username"):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
-        return super()._open()
+        return super()._open_client()
 
     # Who may read ---------------------------------------------------------------------------------------------------
 
     def _read_space(self, rights: _Rights) -> None:
-        """Read who may see the space: from the space in the cloud, from a list of its own on a server."""
         address = f"{self._address}/rest/api/space/{self.options['space']}"
         try:
             permissions = self._ask(address, {"expand": "permissions"}).get("permissions")
@@ -209,7 +205,7 @@ class ConfluenceConnector(WikiConnector):
                 raise _Unreadable(rights.unread or unread)
             for place in (page, *_read_ancestors(page)):
                 restrictions = _read_restrictions(place)
-                # Without restrictions, all may read that see the space and the pages above.
+                # A page without restrictions has the readers of the pages above and of the space.
                 if _is_restricted(restrictions):
                     admitted = self._intersect(rights, admitted, rights.read_subjects(restrictions))
         except _Unreadable as error:
@@ -217,7 +213,10 @@ class ConfluenceConnector(WikiConnector):
         return rights.name_readers(admitted)
 
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
-        """Return who is admitted by both. The members of a group are asked for where the other does not name it."""
+        """Return the readers that both admit.
+
+        Members of a group are requested only if the other side does not name it.
+        """
         if one.is_everybody:
             return other
         groups, named, found = one.groups & other.groups, one.users & other.users, frozenset[str]()
@@ -237,7 +236,10 @@ class ConfluenceConnector(WikiConnector):
         return _Subjects(groups, named | (found - in_groups))
 
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
-        """Return the members of the group; none if they cannot be read, so that nobody is admitted too much."""
+        """Return the members of the group.
+
+        If they cannot be read, the group has none, so that nobody gets too many rights.
+        """
         if group not in rights.members:
             try:
                 rights.members[group] = frozenset(map(rights.note_user, self._list_members(rights, group)))
@@ -269,7 +271,6 @@ class ConfluenceConnector(WikiConnector):
 
 
 def _explain(error: Exception) -> str:
-    """Return what the error says. Raises: SourceUnavailable if the server asks to wait."""
     if isinstance(error, SourceUnavailable) and error.pause is not None:
         raise error
     return str(error)
@@ -283,7 +284,7 @@ def _read_ancestors(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_restricted(restrictions: Mapping[str, Any]) -> bool:
-    """Return whether somebody is named, also if the answer leaves out who. Raises: _Unreadable."""
+    """Return whether the page names readers, even if the answer only counts them. Raises: _Unreadable."""
     try:
         lists = [restrictions["user"], restrictions["group"]]
         return any(each["results"] or int(each.get("size") or each.get("totalSize") or 0) for each in lists)

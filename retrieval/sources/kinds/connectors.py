@@ -1,4 +1,4 @@
-"""Read records of a connector of Airbyte's protocol: each becomes a document."""
+"""Read records by a connector of Airbyte's protocol. Each record becomes a document."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from retrieval.sources.airbyte.calls import ConnectorCalls, Record
 from retrieval.sources.airbyte.connector_process import TookTooLong
 from retrieval.sources.airbyte.programs import check_allowed
 from retrieval.sources.airbyte.reading import Reading, hash_setup
-from retrieval.sources.airbyte.spec_forms import build_config, fields_of
+from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.airbyte.streams import (
     DAYS_BETWEEN_FULL,
     ChosenStream,
     add_prefix,
+    build_change_fields,
+    build_days_field,
     can_read_changes,
-    change_fields,
     check_cursors,
     check_readers,
-    days_field,
     drop_unchosen,
     find_stream,
     is_deleted,
     list_chosen,
     name_of,
-    options_of,
+    select_stream_options,
 )
-from retrieval.sources.kinds.wikis import as_page
+from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.options import LinesField, SecretField
 from retrieval.sources.protocol import (
     Connector,
@@ -60,12 +60,12 @@ from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
 MOST_SAMPLES = 9
-# A longer reading goes on from its last STATE in the next attempt.
+# After this time or number of items, the attempt ends, and the next one continues from the last STATE.
 INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Names of fields that are proposed, the first that the stream has.
+# Common names of fields. For a new stream, the first that it has is proposed.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
@@ -75,9 +75,10 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The settings of a connector, and how records of the chosen streams become documents.
+    """The settings of a connector, and how the records of each chosen stream become documents.
 
-    ``spec`` is the schema of the connector's settings. ``groups`` are the labels and fields of its sections.
+    ``spec`` is the JSON Schema of the connector's settings. ``groups`` are the form's sections, as label and names of
+    fields.
     """
 
     spec: Mapping[str, Any] = {}
@@ -92,28 +93,28 @@ class ConnectorOptions(forms.Form):
         is_saved = instance is not None and instance.pk is not None
         _config, missing = build_config(self.spec, cleaned)
         for name in missing:
-            # A stored secret is not shown, so its field is empty.
             is_kept = is_saved and isinstance(self.fields.get(name), SecretField)
             if name in self.fields and name not in self.errors and not is_kept:
                 self.add_error(name, ValidationError(_t("This field is required.")))
         if "full_days" in self.fields and "full_days" not in self.errors:
             cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
         for name in list_chosen(cleaned):
-            given = options_of(cleaned, name)
+            given = select_stream_options(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
-                cleaned.update(add_prefix(name, _propose(stream, {**_initial_options(stream), **given})))
+                cleaned.update(
+                    add_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
+                )
         for field, error in [*check_cursors(self.found, cleaned), *check_readers(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
         return drop_unchosen(cleaned)
 
 
-def _initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: field.initial for name, field in change_fields(stream).items()}
+def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: field.initial for name, field in build_change_fields(stream).items()}
 
 
-def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that records of the stream probably have; what was given stays."""
+def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     fields = stream.get("fields") or []
     keys = stream.get("source_defined_primary_key") or []
     named = {".".join(map(str, each)) if isinstance(each, list) else str(each): None for each in keys}
@@ -128,7 +129,7 @@ def _propose(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**given, **{option: given.get(option) or value for option, value in proposed.items()}}
 
 
-def _streams_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
+def _build_stream_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
     names = dict.fromkeys([*map(name_of, found["streams"]), *chosen])
     fields: dict[str, forms.Field] = {
         "streams": forms.MultipleChoiceField(
@@ -140,11 +141,11 @@ def _streams_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str
         )
     }
     if any(map(can_read_changes, found["streams"])):
-        fields["full_days"] = days_field()
+        fields["full_days"] = build_days_field()
     return fields
 
 
-def _mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+def _build_mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     known = ", ".join(stream.get("fields") or [])
     said = escape(_t("Its records have: %s.") % known[:3000]) if known else ""
     explained = _("Fields that never change, such as id, one per line.")
@@ -183,7 +184,7 @@ def _mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
 
 
 def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
-    """Return the ready connectors, or the one of this name, whose sources the user may make and change."""
+    """Return the installed connectors that the user may use in sources; with ``name``, only this one."""
     if not settings.SOURCE_CONNECTORS:
         return []
     ready = RegisteredConnector.objects.filter(state=RegisteredConnector.State.READY)
@@ -193,7 +194,7 @@ def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a record's document in the file of this run."""
+    """Where the document of a record is in the temporary file of this run."""
 
     item: RemoteItem
     start: int
@@ -222,13 +223,13 @@ class ConnectorSource(Connector):
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         spec = chosen.spec if chosen is not None else {}
         shown = forms.CharField(label=_("Connector"), initial=options.get("connector"), disabled=True)
-        fields: dict[str, Any] = {"connector": shown, **fields_of(spec)}
+        fields: dict[str, Any] = {"connector": shown, **build_fields(spec)}
         groups = []
         if found.get("streams"):
-            fields |= _streams_fields(found, list_chosen(options)) | TakesReaders.base_fields
+            fields |= _build_stream_fields(found, list_chosen(options)) | TakesReaders.base_fields
             for name in list_chosen(options):
                 stream = find_stream(found, name)
-                own = add_prefix(name, {**_mapping_fields(stream), **change_fields(stream)})
+                own = add_prefix(name, {**_build_mapping_fields(stream), **build_change_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
                 fields |= own
         return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, "groups": groups, **fields})
@@ -239,7 +240,7 @@ class ConnectorSource(Connector):
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         if chosen is None:
             raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))
-        fields = fields_of(chosen.spec)
+        fields = build_fields(chosen.spec)
         secrets = [
             str(options[name]) for name, field in fields.items() if isinstance(field, SecretField) and options.get(name)
         ]
@@ -264,9 +265,9 @@ class ConnectorSource(Connector):
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """Read the records, keep their documents in a file, and yield them.
+        """Read all records, store their documents in a temporary file, and yield their items.
 
-        A reading that breaks off yields none, unless a STATE says from where the next one goes on.
+        If the connector fails midway, no item is yielded, unless a STATE allows the next run to continue.
         """
         if self.is_preview:
             self._calls.check()
@@ -292,7 +293,7 @@ class ConnectorSource(Connector):
             yield place.item
 
     def _choose(self, found: Mapping[str, Any], name: str) -> ChosenStream:
-        stream, options = find_stream(found, name), options_of(self.options, name)
+        stream, options = find_stream(found, name), select_stream_options(self.options, name)
         if not stream:
             raise SourceRefused(_t("The connector has no stream %s.") % name)
         if not options.get("key_fields") or not options.get("text_fields"):
@@ -306,10 +307,10 @@ class ConnectorSource(Connector):
             for message in self._calls.read(self._streams.values(), self._reading.state, **limits):
                 if isinstance(message, Record):
                     number += 1
-                    self._keep(self._streams[message.stream], number, message.data)
+                    self._store_record(self._streams[message.stream], number, message.data)
                 else:
                     self._reading.reach(message, len(self._places))
-                    if self._is_part(len(self._places)):
+                    if self._has_read_enough(len(self._places)):
                         self.broke_off = TimeIsUp()
                         return
         except SourceUnavailable as error:
@@ -318,15 +319,14 @@ class ConnectorSource(Connector):
             is_slow = isinstance(error, TookTooLong)
             self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
 
-    def _is_part(self, items: int) -> bool:
-        """Return whether enough was read for this attempt, and the next one can go on."""
+    def _has_read_enough(self, items: int) -> bool:
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
     def covers(self, key: str, last_run: int) -> bool:
         stream = _unescape(key.partition("/")[0])
         return stream not in self._streams or self._reading.covers(stream, last_run)
 
-    def settle(self, saved: int, *, is_all: bool) -> None:
+    def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:
             self._reading.store(saved, is_all=is_all, is_complete=self.broke_off is None)
 
@@ -338,9 +338,9 @@ class ConnectorSource(Connector):
             raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
             return Fetched(None, reason=_t("the fields of its text are empty"))
-        return Fetched(self._as_file(kept), metadata=kept["metadata"])
+        return Fetched(self._build_file(kept), metadata=kept["metadata"])
 
-    def _keep(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
+    def _store_record(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
         options = stream.options
         parts = [_read_text(record, path) for path in options["key_fields"]]
         if not all(parts):
@@ -367,7 +367,6 @@ class ConnectorSource(Connector):
             _read_readers(record, options.get("readers_field") or "") if self.options.get("takes_readers") else None
         )
         fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
-        # The last record of a key is the newest.
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
         self._places[key] = _Place(item, start, len(line))
         if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):
@@ -379,15 +378,18 @@ class ConnectorSource(Connector):
         of_stream = sum(sample["stream"] == stream for sample in self.samples)
         return of_stream < SAMPLES and len(self.samples) < MOST_SAMPLES
 
-    def _as_file(self, kept: Mapping[str, str]) -> bytes:
+    def _build_file(self, kept: Mapping[str, str]) -> bytes:
         title, body = kept["title"], kept["body"]
         if kept["format"] == "html":
-            return as_page(title, body).data or b""
+            return build_page(title, body).data or b""
         return f"# {title}\n\n{body}\n".encode() if kept["format"] == "md" else f"{title}\n\n{body}\n".encode()
 
 
 def _find_values(value: Any, path: str) -> list[Any]:
-    """Return the values at the path, such as fields.description; a list on the way gives the values of each entry."""
+    """Return the values at a path such as fields.description.
+
+    For a list in the path, each of its entries has values.
+    """
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
     if not path:
@@ -404,12 +406,11 @@ def _read_text(record: Mapping[str, Any], path: str) -> str:
     texts = (
         each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in _find_values(record, path)
     )
-    # PostgreSQL stores no zero bytes, and UTF-8 has no halves of surrogate pairs.
+    # PostgreSQL cannot store NUL characters, and UTF-8 no lone surrogates.
     return "\n".join(texts).replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
 def _read_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
-    """Return the readers that a record names at the path; a record that names none is open to nobody."""
     if not path:
         return ItemReaders(unread=_t("name the field of the readers"))
     values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]
@@ -434,20 +435,19 @@ def _read_fact(record: Mapping[str, Any], path: str) -> object:
 
 
 def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a record; None marks a name whose field is empty."""
+    """Return the metadata of a record. The value None removes the name from the document's metadata."""
     named = [line.partition("=") for line in options.get("metadata_fields") or []]
     fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
     if options.get("changed_field"):
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # A record whose groups are not named is open to nobody, instead of everybody.
+        # If the groups are missing in a record, nobody may read it.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 
 
 def _escape(part: str) -> str:
-    """Keep the slashes between the parts of a key apart from those in them."""
     return part.replace("~", "~0").replace("/", "~1")
 
 

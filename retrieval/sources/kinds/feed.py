@@ -1,4 +1,4 @@
-"""An RSS or Atom feed."""
+"""Read the entries of an RSS or Atom feed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
-from retrieval.sources.kinds.wikis import as_page
+from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.network import HttpConnector, check_listing, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
@@ -21,7 +21,7 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
 )
-from retrieval.text.encodings import find_codec, label_in_xml
+from retrieval.text.encodings import find_codec, find_xml_label
 
 
 class FeedOptions(Options, Account):
@@ -39,7 +39,7 @@ class FeedConnector(HttpConnector):
     description = _("Entries of a feed. Entries that are no longer in it are kept.")
     form = FeedOptions
 
-    # A feed lists only new entries; the others are not gone.
+    # A feed lists only its newest entries, so an entry that is not listed is not deleted.
     lists_everything = False
 
     _entries: dict[str, Fetched]
@@ -51,12 +51,12 @@ class FeedConnector(HttpConnector):
         response = self._client.get(self.options["url"])
         check_listing(response)
         no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
-        label = response.charset if find_codec(response.charset) else label_in_xml(response.body)
+        label = response.charset if find_codec(response.charset) else find_xml_label(response.body)
         try:
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # feedparser would try any Python codec that the feed names.
+        # Decoded before, because feedparser would use any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed
@@ -67,7 +67,7 @@ class FeedConnector(HttpConnector):
                 continue
             title = str(entry.get("title") or key)
             parts = [each.get("value", "") for each in entry.get("content", [])] or [entry.get("summary", "")]
-            self._entries[key] = as_page(title, "\n".join(parts))
+            self._entries[key] = build_page(title, "\n".join(parts))
             told = f"{entry.get('updated', '')}\n{entry.get('published', '')}\n{link}\n{title}\n{parts}"
             fingerprint = hashlib.sha256(told.encode()).hexdigest()
             yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
@@ -78,5 +78,5 @@ class FeedConnector(HttpConnector):
         try:
             return super().fetch(item, validators)
         except ItemGone:
-            # The page is gone, but its entry is still in the feed.
+            # The page does not exist any more, but the feed still has the text of the entry.
             return self._entries[item.key]

@@ -1,4 +1,4 @@
-"""Who may read a file of the server, by the modes of the file and of its folders."""
+"""Find out who may read a file of the server, from the modes of the file and its folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """Numbers of the groups and accounts that a mode admits."""
+    """Ids of the groups and accounts that a mode admits."""
 
     groups: frozenset[int] = frozenset()
     users: frozenset[int] = frozenset()
@@ -28,9 +28,9 @@ class _Admitted:
 
 
 class FileModes:
-    """The readers of files below ``root``: they must be able to pass each folder from there on, and to read the file.
+    """Finds the readers of files below ``root``: those who may open each folder from there on, and read the file.
 
-    Access lists are not read: a file that has one, or whose folders have, says nothing.
+    Access control lists are not read. If a file or one of its folders has one, its readers are unknown.
     """
 
     def __init__(self, root: Path) -> None:
@@ -84,9 +84,9 @@ def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -
     of_owner, of_group, of_others = (bool(status.st_mode & bit) for bit in bits)
     return _Admitted(
         groups=frozenset([status.st_gid] if of_group else []),
-        # The system's administrator owns much that others wrote.
+        # Root owns many files of other people, so its name says nothing about readers.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
-        # A group that others exceed is shut out, which no list of readers can say.
+        # If others may read and the group may not, the mode excludes the group, which a list of readers cannot express.
         is_everybody=of_group and of_others,
         has_access_list=_has_access_list(path),
     )

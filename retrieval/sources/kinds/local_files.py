@@ -1,4 +1,4 @@
-"""Files in folders of this machine, and in clones of Git repositories."""
+"""Read files in folders of the server, and in Git repositories."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from retrieval.sources.protocol import (
 from retrieval.sources.reader_names import TakesReaders
 
 
-def allowed_folder(path: str) -> Path:
-    """Return the folder as a path without links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
+def resolve_allowed_folder(path: str) -> Path:
+    """Return the folder's path without symbolic links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
         roots = ", ".join(map(str, settings.SOURCE_FOLDERS))
@@ -55,7 +55,7 @@ class FolderPathField(forms.CharField):
     def clean(self, value: object) -> str:
         path = str(super().clean(value))
         try:
-            folder = allowed_folder(path)
+            folder = resolve_allowed_folder(path)
             if not folder.is_dir():
                 raise ValidationError(_t("There is no folder %s.") % path)
         except (SourceRefused, OSError, ValueError) as error:
@@ -86,20 +86,20 @@ class FolderConnector(Connector):
         return [Obstacle(said, "SOURCE_FOLDERS")]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        root = allowed_folder(self.options["path"])
+        root = resolve_allowed_folder(self.options["path"])
         if not root.is_dir():
             raise SourceUnavailable(_t("There is no folder %s.") % root)
         modes = FileModes(root) if self.options.get("takes_readers") else None
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
-            # A name may not be UTF-8; `fetch` then rejects the file.
+            # A name may not be valid UTF-8. `fetch` rejects such a file.
             name = name.encode("utf-8", "backslashreplace").decode()
             readers = modes.find_readers(path, status) if modes is not None else None
             fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
             yield RemoteItem(name, name, fingerprint, self.address_of(name), readers=readers)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
-        root = allowed_folder(self.options["path"])
+        root = resolve_allowed_folder(self.options["path"])
         path = root / item.key
         try:
             check_size(item.name, path.stat().st_size)
@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Links to files outside ``root`` are skipped, and links to folders, which may form circles. Raises: SourceUnavailable
-    if a folder cannot be listed, so that its files do not count as gone.
+    Symbolic links to files outside ``root`` are skipped, and all links to folders, because they may form circles.
+    Raises: SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
     """
     try:
         with os.scandir(folder) as scan:
@@ -140,15 +140,13 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# Trees use this mode for a commit of another repository.
+# The mode of a submodule, which is a commit of another repository.
 _SUBMODULE = 0o160000
-# A server's answer is read into memory.
+# The largest answer of a Git server, which is read into memory.
 _MOST_BYTES = 256 * 2**20
 
 
 class RepositoryField(FolderPathField):
-    """A field for an http or https address, or a folder of the server."""
-
     def clean(self, value: object) -> str:
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 
@@ -193,7 +191,7 @@ class GitConnector(Connector):
             if "://" in self.options["repository"]:
                 commit = self._fetch_commit()
             else:
-                self._repository = Repo(str(allowed_folder(self.options["repository"])))
+                self._repository = Repo(str(resolve_allowed_folder(self.options["repository"])))
                 commit = self._choose(self._repository.get_refs())
         except NotGitRepository as error:
             raise SourceRefused(_t("%s is not a Git repository.") % self.options["repository"]) from error
@@ -222,7 +220,7 @@ class GitConnector(Connector):
     def _fetch_commit(self) -> bytes:
         from dulwich.repo import Repo
 
-        path = clone_path(self.number)
+        path = get_clone_path(self.number)
         if (path / "HEAD").exists():
             self._repository = Repo(str(path))
         else:
@@ -235,10 +233,12 @@ class GitConnector(Connector):
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
-        # Servers expect this name with a token.
+        # The user name that Git servers expect beside a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
-            _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
+            _make_git_client(client, self.options["repository"]).fetch(
+                "", self._repository, determine_wants=wanted, depth=1
+            )
         return found[0]
 
     def _choose(self, refs: Mapping[bytes, bytes]) -> bytes:
@@ -249,11 +249,11 @@ class GitConnector(Connector):
         return refs[name]
 
 
-def clone_path(number: int) -> Path:
+def get_clone_path(number: int) -> Path:
     return Path(settings.DATA_DIR) / "sources" / f"{number}.git"
 
 
-def _git_client(client: Client, repository: str) -> Any:
+def _make_git_client(client: Client, repository: str) -> Any:
     from dulwich.client import AbstractHttpGitClient
 
     class GitOverHttp(AbstractHttpGitClient):

@@ -1,4 +1,4 @@
-"""A folder of a mailbox, over IMAP."""
+"""Read the messages in a folder of a mailbox, over IMAP."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """A connection to an allowed address, with TLS from the start if ``context`` is set."""
+    """A connection to an allowed address. It uses TLS from the start if ``context`` is given."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -78,20 +78,20 @@ class MailboxConnector(Connector):
 
     def __exit__(self, *error: object) -> None:
         if self._imap is not None:
-            with suppress(OSError):  # The connection is closed already.
+            with suppress(OSError):
                 self._imap.shutdown()
 
     def list_items(self) -> Iterator[RemoteItem]:
-        imap = self._open()
-        # The numbers of messages are valid while this number stays the same.
+        imap = self._open_mailbox()
+        # When UIDVALIDITY changes, the numbers of messages have changed too.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
-        for line in self._do("FETCH", "1:*", "(UID RFC822.SIZE)"):
+        for line in self._run_command("FETCH", "1:*", "(UID RFC822.SIZE)"):
             told = line if isinstance(line, bytes) else b" ".join(line) if isinstance(line, tuple) else b""
             number, size = _UID.search(told), _SIZE.search(told)
             if number:
                 uid = number[1].decode()
-                # A message never changes.
+                # A message never changes, so its size is enough as a fingerprint.
                 yield RemoteItem(f"{folder}:{uid}", f"{folder}-{uid}.eml", size[1].decode() if size else uid)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
@@ -100,13 +100,12 @@ class MailboxConnector(Connector):
                 _t("%(name)s is larger than %(limit)d MiB.")
                 % {"name": item.name, "limit": settings.DOCUMENT_MAX_BYTES // 2**20}
             )
-        for part in self._do("FETCH", item.key.rpartition(":")[2], "(BODY.PEEK[])"):
+        for part in self._run_command("FETCH", item.key.rpartition(":")[2], "(BODY.PEEK[])"):
             if isinstance(part, tuple):
                 return Fetched(part[1])
         raise ItemGone(item.name)
 
-    def _open(self) -> _Connection:
-        """Sign in and select the folder for reading. Raises: SourceRefused, SourceUnavailable."""
+    def _open_mailbox(self) -> _Connection:
         security, host = self.options["security"], self.options["host"]
         context = ssl.create_default_context()
         try:
@@ -124,21 +123,21 @@ class MailboxConnector(Connector):
         except imaplib.IMAP4.error as error:
             raise SourceRefused(_t("%s refused the user name or the password.") % host) from error
         quoted = '"' + self.options["folder"].replace("\\", "\\\\").replace('"', '\\"') + '"'
-        status, _data = self._tell(lambda: imap.select(quoted, readonly=True))
+        status, _data = self._send_command(lambda: imap.select(quoted, readonly=True))
         if status != "OK":
             raise SourceRefused(_t("The mailbox has no folder %s.") % self.options["folder"])
         return imap
 
-    def _do(self, *command: str) -> list[Any]:
+    def _run_command(self, *command: str) -> list[Any]:
         imap = self._imap
         assert imap is not None
-        _status, data = self._tell(lambda: imap.uid(*command))
+        _status, data = self._send_command(lambda: imap.uid(*command))
         return data
 
-    def _tell(self, ask: Any) -> tuple[str, list[Any]]:
+    def _send_command(self, ask: Any) -> tuple[str, list[Any]]:
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:
-            # The connection is broken for all further items.
+            # After such an error, the connection cannot be used for further items.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer

@@ -1,4 +1,4 @@
-"""Who may read a file of Nextcloud or ownCloud, by the shares that the account of a source made."""
+"""Find out who may read a file of Nextcloud or ownCloud, from the shares that the source's account made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ = 1
 
 @dataclass(slots=True)
 class Shares:
-    """The accounts and groups of each shared path. ``root`` is the source's folder, ``owner`` its account."""
+    """The accounts and groups with whom each path is shared. ``root`` is the source's folder, ``owner`` its account."""
 
     owner: str
     root: PurePosixPath
@@ -29,7 +29,7 @@ class Shares:
     users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
 
     def find_readers(self, name: str) -> ItemReaders:
-        """Return the readers of the file: a share of a folder is one of all that it contains."""
+        """Return the readers of a file: the owner, and those with whom the file or a folder above it is shared."""
         if self.unread:
             return ItemReaders(unread=self.unread)
         path = self.root / name
@@ -40,7 +40,7 @@ class Shares:
 
 
 def read_shares(client: Client, address: str, account: str) -> Shares:
-    """Return the shares that the account made, in one request; ``address`` is the source's folder."""
+    """Request all shares that the account made. ``address`` is the source's folder."""
     host, service, rest = address.partition(_SERVICE)
     parts = unquote(urlsplit(f"//x/{rest}").path).strip("/").split("/")
     skipped = 3 if parts[:2] == ["dav", "files"] else 1
@@ -53,7 +53,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
         response = client.get(asked, headers={"OCS-APIRequest": "true"})
         check_listing(response)
         for share in json.loads(response.body)["ocs"]["data"]:
-            _note(shares, share)
+            _add_share(shares, share)
     except (SourceRefused, SourceUnavailable) as error:
         if isinstance(error, SourceUnavailable) and error.pause is not None:
             raise
@@ -63,7 +63,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
     return shares
 
 
-def _note(shares: Shares, share: dict[str, Any]) -> None:
+def _add_share(shares: Shares, share: dict[str, Any]) -> None:
     by_path = {_TO_ACCOUNT: shares.users, _TO_GROUP: shares.groups}.get(int(share["share_type"]))
     if by_path is not None and int(share["permissions"]) & _READ:
         by_path.setdefault(PurePosixPath(share["path"]), set()).add(str(share["share_with"]))

@@ -1,4 +1,4 @@
-"""Documents that programs send over the API; `retrieval.sources.pushes` stores them."""
+"""The kind of source whose documents programs send over the API. `retrieval.sources.pushes` stores them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retrieval.sources.protocol import Connector
 
 
 class PushOptions(forms.Form):
-    """The form of a kind without settings."""
+    """An empty form, because this kind has no settings."""
 
 
 class PushConnector(Connector):

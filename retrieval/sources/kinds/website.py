@@ -1,4 +1,4 @@
-"""A website, read by following links or from its sitemap."""
+"""Read the pages of a website, by following links or from its sitemap."""
 
 from __future__ import annotations
 
@@ -48,27 +48,24 @@ from retrieval.text.encodings import find_codec
 _MOST_CHARACTERS = 3 * 2**20
 
 
-# These directives have a value; any other word before a colon names a robot.
+# Directives that have a value. Any other word before a colon is the name of a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 _REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
 
 
 class Robots:
-    """A page's instructions for robots, from its head and headers."""
-
     def __init__(self) -> None:
         self.is_indexed = self.is_followed = True
 
     def read(self, said: str) -> None:
-        """Read directives separated by commas, except those for another robot."""
         is_for_this, rest = True, said
         while rest:
             word, _comma, rest = rest.partition(",")
             name, colon, value = (part.strip().lower() for part in word.partition(":"))
             if name == "unavailable_after":
                 if value.isalpha():
-                    # A weekday and its comma precede the date.
+                    # The part before the comma is a weekday; the date is the next part.
                     value, _comma, rest = rest.partition(",")
                 self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
@@ -87,9 +84,9 @@ def _is_past(date: str) -> bool:
 
 
 class PageLinks(HTMLParser):
-    """The addresses in the first three million characters of a page, as written.
+    """The addresses in the first three million characters of a page, as written there.
 
-    They are relative to ``base``, or the page. The page leads to ``refresh`` after ``refresh_seconds``.
+    They are relative to ``base``, or else to the page. After ``refresh_seconds``, the page redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -102,10 +99,10 @@ class PageLinks(HTMLParser):
         self.robots = Robots()
         self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
-        # The parser is not closed: an open tag at the end is no link, and repeated searches for its end are slow.
+        # The parser is not closed, because it would search several times for the end of an open tag, which is slow.
         self.feed(text[:_MOST_CHARACTERS])
 
-    def base_in(self, response: Response) -> str:
+    def resolve_base(self, response: Response) -> str:
         with suppress(ItemFailed):
             return join_address(response.url, self.base)
         return response.url
@@ -143,7 +140,7 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# These types only mean "save the file"; the endings below belong to programs that make pages.
+# These types only mean "save the file". Addresses with the extensions in _PROGRAMS generate pages.
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -153,12 +150,12 @@ _ANY_TYPE = frozenset(
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
-# These parameters lead readers back after they have signed in or consented.
+# Parameters with the address to which a reader returns after signing in or consenting.
 _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page with a larger share of own words differs from the page that it calls its original.
+# If more than this share of a page's words are missing in the page that it calls its original, it is a page of its own.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -192,11 +189,11 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        # The prefix www. does not make another site.
+        # A host with and without www. is the same site.
         self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
-        # These are the redirects that led to an address, and answers that were read before their page's turn.
+        # Redirects that led to each address, and answers that were requested early to compare them with another page.
         self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
@@ -207,31 +204,31 @@ class WebsiteConnector(HttpConnector):
     def list_items(self) -> Iterator[RemoteItem]:
         self._read_robots()
         if self.options.get("way") != "sitemap":
-            yield self._item(self._address, depth=0, is_entry=True)
+            yield self._build_item(self._address, depth=0, is_entry=True)
             return
         for url in self._read_sitemaps():
-            yield self._item(url, depth=0)
+            yield self._build_item(url, depth=0)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        if not self._is_here(item.key):
+        if not self._is_on_site(item.key):
             return Fetched(None, reason=_t("it is a page of another site"))
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
                 raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
             return Fetched(None, reason=_t("the robots.txt of the site forbids reading it"))
-        response = self._answers.pop(item.key, None) or self._ask(item.key, validators)
+        response = self._answers.pop(item.key, None) or self._request(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
             target = join_address(response.url, response.headers["location"])
             if normalise(target) != item.key:
-                return self._follow(item, target)
-            # The site redirects to the same address for clients that accept its cookie.
-            response = self._ask(item.key, {})
+                return self._follow_redirect(item, target)
+            # The site redirects to the same address until the client sends its cookie.
+            response = self._request(item.key, {})
         if item.is_entry:
             check_listing(response)
         if response.is_unchanged:
             return None
         check_item(response, item.name)
-        name, media_type = name_and_type(item.name, response)
+        name, media_type = derive_name_and_type(item.name, response)
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
             robots.read(said)
@@ -243,11 +240,10 @@ class WebsiteConnector(HttpConnector):
             return Fetched(None, validators=response.validators, reason=_t("it asks not to be read (noindex)"))
         return Fetched(response.text_body, name=name, validators=response.validators)
 
-    def _follow(self, item: RemoteItem, target: str) -> Fetched:
-        """Return a redirect's target as another item. The start page may lead to another host, such as with www."""
+    def _follow_redirect(self, item: RemoteItem, target: str) -> Fetched:
         if item.is_entry:
             self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
-        if not self._is_here(target):
+        if not self._is_on_site(target):
             return Fetched(None, reason=_t("it leads to another site, %s") % target)
         url = normalise(target)
         ways = (value for name, value in parse_qsl(urlsplit(url).query) if _WAY_BACK.match(name))
@@ -257,84 +253,81 @@ class WebsiteConnector(HttpConnector):
         if url in trail or len(trail) > MOST_REDIRECTS:
             raise ItemFailed(_t("%s redirects too many times.") % item.key)
         self._trails[url] = trail
-        return Fetched(None, links=(self._item(url, item.depth, is_entry=item.is_entry),))
+        return Fetched(None, links=(self._build_item(url, item.depth, is_entry=item.is_entry),))
 
     def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> Fetched:
         page = PageLinks(response.body, response.charset)
         page.read_refresh(response.headers.get("refresh", ""))
-        base = page.base_in(response)
-        canonical = self._local(base, page.canonical)
-        # The canonical address may have another scheme.
+        base = page.resolve_base(response)
+        canonical = self._resolve_local_link(base, page.canonical)
+        # An address that differs only in the scheme (http, https) is the same page.
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
-        if is_other and self._says_the_same(canonical, page):
+        if is_other and self._has_original(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
-            return Fetched(None, links=(self._item(canonical, item.depth),), reason=reason)
-        refresh = self._local(base, page.refresh) if page.refresh else ""
+            return Fetched(None, links=(self._build_item(canonical, item.depth),), reason=reason)
+        refresh = self._resolve_local_link(base, page.refresh) if page.refresh else ""
         if refresh not in ("", item.key):
             if not page.refresh_seconds:
-                return self._follow(item, refresh)
+                return self._follow_redirect(item, refresh)
             page.links.append(page.refresh)
         links: list[RemoteItem] = []
         is_followed = robots.is_followed and page.robots.is_followed
         if is_followed and self.options.get("way") != "sitemap":
-            # Frames are the page itself, so their depth is the same.
-            links += self._links(base, page.frames, item.depth)
+            links += self._build_link_items(base, page.frames, item.depth)
             if item.depth < self.options.get("depth", 5):
-                links += self._links(base, page.links, item.depth + 1)
+                links += self._build_link_items(base, page.links, item.depth + 1)
         is_indexed = robots.is_indexed and page.robots.is_indexed
         is_document = is_indexed and not page.frames
         reason = "" if is_indexed else _t("it asks not to be read (noindex)")
         body = response.text_body if is_document else None
         return Fetched(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
 
-    def _local(self, base: str, link: str) -> str:
-        """Return the address of a link if it is on this site; else empty."""
+    def _resolve_local_link(self, base: str, link: str) -> str:
         with suppress(ItemFailed):
-            if link and self._is_here(address := normalise(join_address(base, link))):
+            if link and self._is_on_site(address := normalise(join_address(base, link))):
                 return address
         return ""
 
-    def _says_the_same(self, address: str, page: PageLinks) -> bool:
-        """Return whether the page at ``address`` is readable, an original, and contains the words of ``page``."""
+    def _has_original(self, address: str, page: PageLinks) -> bool:
+        """Return whether the page at ``address`` is an original that contains nearly all words of ``page``."""
         if address not in self._originals:
-            self._originals[address] = self._look_at(address)
+            self._originals[address] = self._read_original_words(address)
         original = self._originals[address]
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
-    def _look_at(self, address: str) -> set[str] | None:
-        """Return the words of a page; None if it is not an original."""
+    def _read_original_words(self, address: str) -> set[str] | None:
+        """Return the words of a page; None if it cannot be read, or names another page as its original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
                 return None
-            response = self._ask(address, {})
+            response = self._request(address, {})
         except (SourceUnavailable, ItemFailed):
             return None
-        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in HTML_TYPES:
+        if response.status != HTTPStatus.OK or derive_name_and_type("", response)[1] not in HTML_TYPES:
             return None
         if len(self._answers) < _MOST_KEPT:
             self._answers[address] = response
         page = PageLinks(response.body, response.charset)
-        canonical = self._local(page.base_in(response), page.canonical)
+        canonical = self._resolve_local_link(page.resolve_base(response), page.canonical)
         return page.words if page.robots.is_indexed and canonical in ("", address) else None
 
-    def _links(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:
+    def _build_link_items(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:
         seen = set()
         for link in links:
             with suppress(ItemFailed):
                 url = normalise(join_address(base, link))
-                if url not in seen and self._is_here(url):
+                if url not in seen and self._is_on_site(url):
                     seen.add(url)
-                    yield self._item(url, depth)
+                    yield self._build_item(url, depth)
 
-    def _item(self, url: str, depth: int, *, is_entry: bool = False) -> RemoteItem:
-        return RemoteItem(url, name_of(url), url=url, depth=depth, is_entry=is_entry)
+    def _build_item(self, url: str, depth: int, *, is_entry: bool = False) -> RemoteItem:
+        return RemoteItem(url, derive_name(url), url=url, depth=depth, is_entry=is_entry)
 
-    def _is_here(self, url: str) -> bool:
+    def _is_on_site(self, url: str) -> bool:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and parts.netloc.removeprefix("www.") in self._hosts
 
-    def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
-        """Send a request after the site's delay."""
+    def _request(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
         asked = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
         delay = max(float(self.options.get("delay", 1.0)), float(asked or 0.0))
         wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
@@ -348,7 +341,7 @@ class WebsiteConnector(HttpConnector):
     def _read_robots(self) -> None:
         from protego import Protego
 
-        response = self._ask(join_address(self._address, "/robots.txt"), {}, redirects=5)
+        response = self._request(join_address(self._address, "/robots.txt"), {}, redirects=5)
         if response.status >= 500:
             raise SourceUnavailable(
                 _t("The robots.txt of %s could not be read, so nothing is read from this site.") % self._address
@@ -371,10 +364,10 @@ class WebsiteConnector(HttpConnector):
             seen.add(url)
             if len(seen) > _MOST_SITEMAPS:
                 raise SourceRefused(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
-            response = self._ask(url, {}, redirects=5)
+            response = self._request(url, {}, redirects=5)
             check_listing(response)
             try:
-                root = parse_xml(_unpack(response.body).lstrip(codecs.BOM_UTF8 + b"\r\n\t "))
+                root = parse_xml(_decompress_sitemap(response.body).lstrip(codecs.BOM_UTF8 + b"\r\n\t "))
                 if not str(root.tag).endswith(("urlset", "sitemapindex")):
                     raise ValueError("another kind of XML")
             except ValueError as error:
@@ -386,17 +379,17 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise(url: str) -> str:
-    """Return the address without fragment, campaign parameters (`utm_…`) and session numbers.
+    """Return the address without fragment, campaign parameters (`utm_…`) and session ids.
 
-    A page then has a single address. Raises: ItemFailed if it is not an address.
+    So a page has only one address. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # The query is not normalised further: servers distinguish /wiki?Opening and /wiki?Opening=.
+    # Nothing else is changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
 
-def name_of(url: str) -> str:
+def derive_name(url: str) -> str:
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
@@ -404,26 +397,25 @@ def name_of(url: str) -> str:
     return "".join(character for character in name if character.isprintable())
 
 
-def name_and_type(name: str, response: Response) -> tuple[str, str]:
-    """Return the file's name with the ending of the sent content, and its media type."""
+def derive_name_and_type(name: str, response: Response) -> tuple[str, str]:
+    """Return the file's name, with an extension that fits its content, and its media type."""
     if response.filename:
         folder = name.partition("?")[0].rpartition("/")[0]
         name = f"{folder}/{response.filename}" if folder else response.filename
     if response.media_type in HTML_TYPES or not response.media_type:
-        return _with_ending(name, ".html"), HTML_TYPES[0]
+        return _replace_extension(name, ".html"), HTML_TYPES[0]
     if response.media_type in _ANY_TYPE:
         return name, response.media_type
-    return _with_ending(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type
+    return _replace_extension(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type
 
 
-def _with_ending(name: str, ending: str) -> str:
+def _replace_extension(name: str, ending: str) -> str:
     is_page = bool(re.search(r"\.x?html?$", name))
     is_named = is_page if ending == ".html" else bool(re.search(r"\.\w{1,5}$", name)) and not _PROGRAMS.search(name)
     return name if is_named else name + ending
 
 
-def _unpack(data: bytes) -> bytes:
-    """Return the sitemap, decompressed if needed. Raises: ValueError if damaged or too large."""
+def _decompress_sitemap(data: bytes) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
     unpacking = zlib.decompressobj(31)

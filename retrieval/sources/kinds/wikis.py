@@ -1,4 +1,4 @@
-"""Wikis: what they share, and pages of MediaWiki, read over its API."""
+"""Read pages of MediaWiki over its API, and share code with other wikis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class WikiConnector(HttpConnector):
         return super()._read_address().rstrip("/")
 
     def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
-        """Return the server's JSON answer, an object. Raises: SourceRefused, SourceUnavailable."""
         answer = self._ask_json(url, query, posted=posted)
         if not isinstance(answer, dict):
             raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
@@ -51,7 +50,7 @@ class WikiConnector(HttpConnector):
             raise SourceUnavailable(_t("%s does not answer in JSON.") % url) from error
 
 
-def as_page(title: str, body: str) -> Fetched:
+def build_page(title: str, body: str) -> Fetched:
     page = (
         f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
@@ -117,13 +116,12 @@ class MediaWikiConnector(WikiConnector):
             if error.get("code") in _NOT_THERE:
                 raise ItemGone(item.name)
             raise ItemFailed(f"{item.name}: {error.get('info', '')}")
-        return as_page(item.title, str(answer["parse"]["text"]))
+        return build_page(item.title, str(answer["parse"]["text"]))
 
-    def _open(self) -> Client:
+    def _open_client(self) -> Client:
         return Client(self._address)
 
     def _sign_in(self) -> None:
-        """Sign in with a bot password from the wiki's page Special:BotPasswords. Raises: SourceRefused."""
         asked = self._ask(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
         account = {"lgname": self.options["username"], "lgpassword": self.options.get("password", "")}
         token = asked["query"]["tokens"]["logintoken"]

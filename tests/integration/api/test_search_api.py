@@ -45,7 +45,7 @@ def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook
     refused = counted("ragsite_refused_searches_total")
     with contextlib.ExitStack() as others:
         for _ in range(search_places.SEARCHES_AT_ONCE):
-            others.enter_context(search_places.place_to_search())
+            others.enter_context(search_places.wait_for_search_slot())
         response = post(api, query="How many days of holiday do I have?")
     assert (response.status_code, response["Retry-After"]) == (503, "2")
     assert response.json()["detail"].startswith("Too many searches are running.")
@@ -60,13 +60,13 @@ def test_a_search_beyond_the_waiting_ones_does_not_wait(api, handbook, monkeypat
 
     def search_later():
         waiting.wait()
-        with search_places.place_to_search():
+        with search_places.wait_for_search_slot():
             return True
 
     with ThreadPoolExecutor(search_places.SEARCHES_WAITING) as threads:
         with contextlib.ExitStack() as others:
             for _ in range(search_places.SEARCHES_AT_ONCE):
-                others.enter_context(search_places.place_to_search())
+                others.enter_context(search_places.wait_for_search_slot())
             later = [threads.submit(search_later) for _ in range(search_places.SEARCHES_WAITING)]
             waiting.wait()
             wait_until(lambda: search_places._queue._value == 0)

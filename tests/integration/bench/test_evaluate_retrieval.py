@@ -10,7 +10,7 @@ from bench.corpora import configuration_of
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.index import embedder_choice
-from retrieval.index.chunk_writer import reweigh
+from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from retrieval.protocols import Reranker
 from retrieval.search.pipeline import search
@@ -162,7 +162,7 @@ def test_search_finds_the_same_as_after_ordinary_ingestion(folder, ingest):
     write_set(folder, {pk: row for pk, row in CORPUS.items() if row[0]})
     evaluate(folder, "--methods", "lexical", "--chunked")
     chunked = Collection.objects.get(slug="beir-tiny_set-chunked")
-    reweigh(ordinary, largest_drift=0.0)
+    recompute_term_weights(ordinary, largest_drift=0.0)
     assert loaded.pk != chunked.pk
     for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
         found = [

@@ -13,7 +13,7 @@ from chat.conversations import sharing
 from chat.models import Answer, Conversation
 from chat.streaming import asking
 from retrieval.models import Collection, Document, MarkedFilter
-from retrieval.rights.offered_filters import list_offered
+from retrieval.rights.offered_filters import list_offered_filters
 from tests.support.asking import VISITOR, answered, client_of
 from tests.support.remembered import remembered
 
@@ -132,7 +132,7 @@ def test_an_answer_without_documents_offers_the_question_without_filters(browser
 
 def test_a_reader_sees_no_value_of_a_document_that_is_closed_to_them(library, browser):
     def offered(user):
-        return {each.field: each for each in list_offered(user, "library")}
+        return {each.field: each for each in list_offered_filters(user, "library")}
 
     visitor = Conversation(owner=None)
     stranger = Answer(conversation=visitor).asker
@@ -152,7 +152,7 @@ def test_a_reader_sees_no_value_of_a_document_that_is_closed_to_them(library, br
     caches["process"].clear()
     assert set(offered(stranger)) == {"language"}
     Collection.objects.filter(pk=library.pk).update(visibility="staff")
-    assert list_offered(stranger, "library") == list_offered(stranger) == ()
+    assert list_offered_filters(stranger, "library") == list_offered_filters(stranger) == ()
 
 
 def test_a_shared_answer_hides_values_that_its_reader_may_not_see(library):

@@ -17,7 +17,7 @@ from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.profiles import profiles
-from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
+from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from tests.support.asking import answered, client_of
 from tests.support.remembered import library_of
 
@@ -135,11 +135,11 @@ def test_matches_are_counted_within_the_time_and_the_filters(library, ingest):
 def test_words_are_found_as_the_index_has_them(library):
     chunk = Chunk.objects.get(document__source="pump.md")
     texts = {chunk.pk: chunk.content, 10**9: "gone: pump"}
-    spans = matched_spans(texts, {chunk.pk: ["9920", "kit"], 10**9: ["pump"]})
+    spans = find_matched_spans(texts, {chunk.pk: ["9920", "kit"], 10**9: ["pump"]})
     assert [chunk.content[start:end] for start, end in spans[chunk.pk]][-1] == "kits"
     assert "MX-9920-W" in [chunk.content[start:end] for start, end in spans[chunk.pk]]
     assert 10**9 not in spans
-    assert matched_spans(texts, {}) == {}
+    assert find_matched_spans(texts, {}) == {}
 
 
 def statement(start, end, *, supported, **more):

@@ -96,8 +96,8 @@ def test_the_right_line_is_quoted(library_of_a_new_site, question, quoted, other
 def library_of_a_new_site(settings, collection, ingest):
     """Ingest the texts with the embedder of a site whose settings name none."""
     settings.EMBEDDER = {}
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()
     for name, text in TEXTS.items():
         ingest(collection, name, text)
     yield
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()

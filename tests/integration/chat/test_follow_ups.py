@@ -149,7 +149,10 @@ def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
     document = library.documents.get(source="pump.md")
     before = [Turn("How heavy is the MX-9920-W pump?", "3450 grams [1].", (document.pk,), ("library",))]
     question = "When is the swimming pool open?"
-    alone, later = search(question, unrestricted_filters()), search(question, unrestricted_filters(), history=before)
+    alone, later = (
+        search(question, unrestricted_filters()),
+        search(question, unrestricted_filters(), history=before),
+    )
     assert later.trace.joined_query == ""
     assert [(hit.passage.source, hit.score) for hit in later.hits] == [
         (hit.passage.source, hit.score) for hit in alone.hits

@@ -87,7 +87,7 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     result = search(QUESTION, unrestricted_filters())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()
     assert embedder_choice.get_embedder().name == embedder_choice.get_new_embedder().name == active.name
     assert discard_unused() == 1
 
@@ -141,7 +141,7 @@ def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, 
     assert fitted.vector_weight == 0.8
     request_switch(trial)
     attempt(trial.pk)
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()
     weights = search(QUESTION, unrestricted_filters()).trace.weights
     assert (weights.vector, round(weights.lexical, 6)) == (0.8, 0.2)
     assert search(QUESTION, unrestricted_filters(), method=SearchMethod.ZSCORE).trace.weights.vector == 0.6

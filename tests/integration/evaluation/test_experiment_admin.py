@@ -81,7 +81,7 @@ def test_a_winner_is_found_on_the_page_and_published(admin, admin_user):
     assert messages(response)[0].startswith("Ended. The treatment is better")
     assert f'action="{publish}"' in page(admin, experiment)
     admin.post(publish)
-    assert profiles.published_version() == experiment.treatment
+    assert profiles.find_published_version() == experiment.treatment
     result = page(admin, experiment).split('aria-labelledby="experiment-result"')[1].split("</section>")[0]
     assert "<button" not in result
     assert "The treatment is better" in admin.get(address(experiment, "history")).content.decode()

@@ -59,7 +59,7 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     pretend_many(run, [0, 1, 1, 1, 1, 1])
     assert gates.check(policy, words).verdict is Verdict.PASSED
     profiles.publish(words)
-    assert profiles.published_version() == words
+    assert profiles.find_published_version() == words
 
 
 def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, words):
@@ -103,7 +103,7 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
     same = version_of(BY_MEANING, "other")
     assert gates.check(policy, same).verdict is Verdict.IN_FORCE
     profiles.publish(same)
-    assert profiles.published_version() == same
+    assert profiles.find_published_version() == same
     profiles.withdraw()
     assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
     measure_all()
@@ -121,7 +121,7 @@ def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy,
 def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog):
     admin = User.objects.create_user("ada")
     publication = profiles.publish(words, admin, override="  The customer waits.  ")
-    assert profiles.published_version() == words
+    assert profiles.find_published_version() == words
     publication.refresh_from_db()
     assert (publication.published_by, publication.override) == (admin, "The customer waits.")
     assert "have not both been measured" in publication.objections[0]["reason"]
@@ -143,4 +143,4 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
         profiles.publish(words)
     assert "could not be asked about default v2" in caplog.text
     profiles.publish(words, override="The gate is broken.")
-    assert profiles.published_version() == words
+    assert profiles.find_published_version() == words

@@ -186,7 +186,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert refused.status_code == 409
     address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "versions", second.pk])
     assert f'href="{address}"' in refused.content.decode()
-    assert profiles.published_version() == first
+    assert profiles.find_published_version() == first
     assert "have not both been measured" in admin.get(address).content.decode()
     assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
     assert "data-live" in admin.get(address).content.decode()
@@ -227,7 +227,7 @@ def test_what_may_be_done_depends_on_permissions(client, evaluation_set):
     # An override needs its own permission.
     publish = reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
     response = client.post(publish, {"override": "I want to."})
-    assert (response.status_code, profiles.published_version()) == (409, None)
+    assert (response.status_code, profiles.find_published_version()) == (409, None)
     assert "needs a permission" in response.content.decode()
     client.logout()
     assert client.get(f"{SETS}{evaluation_set.pk}/change/").status_code == 302

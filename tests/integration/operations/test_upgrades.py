@@ -21,8 +21,8 @@ from chat.models import LanguageModel
 from django.contrib.auth.models import User
 from core.encryption import decrypt
 from retrieval.models import Source, Webhook
-from retrieval.sources.options import all_options
-print("SECRETS", *(all_options(each)["password"] for each in Source.objects.all()),
+from retrieval.sources.options import read_all_options
+print("SECRETS", *(read_all_options(each)["password"] for each in Source.objects.all()),
     *(decrypt(each.SECRET_PURPOSE, each.secret) for each in Webhook.objects.all()),
     *(each.api_key for each in LanguageModel.objects.all()),
     User.objects.get(username="ada").check_password("password-of-the-site"))

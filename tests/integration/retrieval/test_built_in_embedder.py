@@ -5,7 +5,7 @@ from django.core.management import call_command
 
 from retrieval import readiness
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import uncalibrated_embedder
+from retrieval.index.closeness import find_uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
 from retrieval.rights.search_filters import unrestricted_filters
@@ -37,7 +37,7 @@ def library(collection, ingest):
 
 
 def restart():
-    embedder_choice._site_embedder.cache_clear()
+    embedder_choice._build_site_embedder.cache_clear()
 
 
 @needs_weights
@@ -52,7 +52,7 @@ def test_a_new_site_finds_documents_in_another_language(library):
         result = search(question, unrestricted_filters())
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question
-    assert uncalibrated_embedder() == ""
+    assert find_uncalibrated_embedder() == ""
     assert readiness.embedder().detail == "multilingual-e5-small/int8"
 
 

@@ -319,7 +319,7 @@ def locked(library, draft):
     return library
 
 
-def form_of(document, **changed):
+def build_source_form(document, **changed):
     kept = {"title": document.title, "url": document.url, "language": document.language, "metadata": "{}"}
     return {**kept, **changed}
 
@@ -330,7 +330,7 @@ def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_dele
     assert escape(reason_not_to_change(locked)) in html
     for control in ('name="title"', 'name="replacement"', 'name="_save"', "deletelink"):
         assert control not in html
-    response = admin.post(page_of(document), form_of(document, title="Other"), follow=True)
+    response = admin.post(page_of(document), build_source_form(document, title="Other"), follow=True)
     assert messages(response) == [reason_not_to_change(locked)]
     document.refresh_from_db()
     assert document.title != "Other"
@@ -379,7 +379,7 @@ def test_a_draft_begun_while_a_form_was_sent_wins(admin, library, monkeypatch):
         return bool(valid(form))
 
     monkeypatch.setattr(DocumentForm, "is_valid", meanwhile)
-    response = admin.post(page_of(document), form_of(document, url="https://example.org/"), follow=True)
+    response = admin.post(page_of(document), build_source_form(document, url="https://example.org/"), follow=True)
     assert "choose Library (draft) instead" in messages(response)[0]
     document.refresh_from_db()
     assert document.url == ""

@@ -17,12 +17,12 @@ from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
 from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
-from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
+from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
-from retrieval.index.chunk_writer import reweigh, rewrite_questions
+from retrieval.index.chunk_writer import recompute_term_weights, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights.search_filters import build_filters, unrestricted_filters
 from retrieval.search.pipeline import search
@@ -45,7 +45,7 @@ HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
 def library(collection, ingest):
     for source, text in (("pump.md", PUMP), ("valve.md", VALVE), ("heater.md", HEATER)):
         ingest(collection, source, text, metadata={"site": "north"})
-    reweigh(collection)
+    recompute_term_weights(collection)
     return collection
 
 
@@ -113,7 +113,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []
     assert draft.copied == 3
-    assert not changes_of(draft)
+    assert not find_draft_changes(draft)
     assert (copy.visibility, copy.text_search_configuration) == ("granted", "english")
     before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
     assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
@@ -217,7 +217,7 @@ def test_a_published_draft_is_what_readers_find(library, draft, ingest):
     copy.documents.get(source="valve.md").delete()
     wanted = contents(copy)
     assert all(storage.exists(name) for name in old.values())
-    assert changes_of(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
+    assert find_draft_changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
     assert "fan.md" not in first_sources("fan 900 rpm")
 
     done = published(draft)
@@ -249,9 +249,9 @@ def test_what_stands_beside_the_text_is_a_change_too(library, draft):
     before = pump.values(*change).get()
     for name, value in change.items():
         pump.update(**{name: value})
-        assert changes_of(draft) == Changes(changed=("pump.md",)), name
+        assert find_draft_changes(draft) == Changes(changed=("pump.md",)), name
         pump.update(**before)
-    assert not changes_of(draft)
+    assert not find_draft_changes(draft)
     pump.update(**change)
     version = CollectionStatistics.objects.get(pk=library.pk).version
     published(draft)
@@ -265,7 +265,7 @@ def test_questions_written_in_a_draft_are_published_with_it(library, draft):
     rewrite_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
     rewrite_questions(held, ["What does the machine weigh?"])
-    assert changes_of(draft) == Changes(changed=("pump.md",))
+    assert find_draft_changes(draft) == Changes(changed=("pump.md",))
     published(draft)
     now = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]
@@ -366,7 +366,7 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, dra
     working_copy(draft).documents.get(source="valve.md").delete()
     lifecycle.publish(draft)
     with monkeypatch.context() as patched:
-        patched.setattr(lifecycle, "changes_of", killed)
+        patched.setattr(lifecycle, "find_draft_changes", killed)
         for _ in range(Draft.MOST_ATTEMPTS):
             assert Draft.objects.get().status == Draft.Status.PUBLISHING
             with pytest.raises(Killed):

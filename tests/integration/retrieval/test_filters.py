@@ -116,14 +116,14 @@ def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
     wanted_every = 30
     _fill(collection, documents=20 * wanted_every, wanted_every=wanted_every)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    tuned = dense_ranker.scan_settings
+    tuned = dense_ranker.build_scan_settings
 
     def use_the_index(candidates):
         # In a table this small the planner would rather read and sort it all.
         avoided = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
         return {**tuned(candidates), **dict.fromkeys(avoided, "off")}
 
-    monkeypatch.setattr(dense_ranker, "scan_settings", use_the_index)
+    monkeypatch.setattr(dense_ranker, "build_scan_settings", use_the_index)
     for name, wanted in {
         "metadata_any": {"metadata_any": {"kind": ["rare"]}},
         "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},

@@ -18,11 +18,11 @@ from retrieval.documents.file_loading import ingest_paths
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import reweigh
+from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, DocumentText, Embedder, Lexeme
 from retrieval.search.passage_rows import load_passages
 from retrieval.text.block import BlockKind
-from retrieval.text.terms import lexeme_dimension
+from retrieval.text.terms import compute_lexeme_dimension
 
 pytestmark = pytest.mark.django_db
 
@@ -95,14 +95,14 @@ def test_everything_appears_together(collection, ingest):
 def test_term_weights_are_bm25(collection, ingest):
     ingest(collection, "a.txt", "pump pump valve")
     ingest(collection, "b.txt", "pump hose clamp gasket seal")
-    reweigh(collection, largest_drift=0.0)
+    recompute_term_weights(collection, largest_drift=0.0)
     statistics = CollectionStatistics.objects.get(pk=collection.pk)
     chunk = Chunk.objects.get(document__source="a.txt")
     # The title, "a", is a stop word; the body has three terms.
     k1, b, frequency, length = 1.2, 0.75, 2, chunk.length
     weight = frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / statistics.mean_length))
     stored = dict(zip(chunk.bm25.indices(), chunk.bm25.values(), strict=True))
-    assert stored[lexeme_dimension("pump") - 1] == pytest.approx(weight, rel=1e-4)
+    assert stored[compute_lexeme_dimension("pump") - 1] == pytest.approx(weight, rel=1e-4)
 
 
 def test_the_same_file_again_changes_nothing(collection, ingest):
@@ -219,8 +219,8 @@ def test_weights_follow_the_mean_length(collection, ingest):
     for number in range(5):
         ingest(collection, f"long{number}.txt", " ".join(f"word{number}x{n}" for n in range(60)))
     before = Chunk.objects.get(document__source="short.txt").bm25
-    assert reweigh(collection)
-    assert not reweigh(collection)
+    assert recompute_term_weights(collection)
+    assert not recompute_term_weights(collection)
     after = Chunk.objects.get(document__source="short.txt").bm25
     assert after.indices() == before.indices()
     assert all(new > old for new, old in zip(after.values(), before.values(), strict=True))
@@ -237,10 +237,10 @@ def test_a_title_from_the_file_follows_it_and_one_of_an_admins_stays(collection,
 def test_weights_follow_the_settings(collection, ingest):
     ingest(collection, "pump.txt", "pump pump valve")
     before = Chunk.objects.get().bm25
-    assert not reweigh(collection)
+    assert not recompute_term_weights(collection)
     with override_settings(BM25_K1=2.0):
-        assert reweigh(collection)
-        assert not reweigh(collection)
+        assert recompute_term_weights(collection)
+        assert not recompute_term_weights(collection)
     after = Chunk.objects.get().bm25
     assert after.indices() == before.indices()
     assert after.values() != before.values()

@@ -5,7 +5,7 @@ import pytest
 from retrieval.models import Collection, Document
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
+from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,7 +52,7 @@ def test_a_passage_is_listed_once_and_its_words_are_marked(mixed):
     hits = search("E-041 pompen", unrestricted_filters()).hits
     assert len({hit.passage.chunk_id for hit in hits}) == len(hits)
     hit = next(hit for hit in hits if hit.passage.source == "pompen.md")
-    ((start, end),) = matched_spans(
+    ((start, end),) = find_matched_spans(
         {hit.passage.chunk_id: hit.passage.content}, {hit.passage.chunk_id: hit.candidate.matched_terms}
     )[hit.passage.chunk_id]
     assert hit.passage.content[start:end] == "pompen"

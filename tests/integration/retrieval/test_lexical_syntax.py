@@ -3,11 +3,11 @@
 import pytest
 
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.vector_index import indexed_distance
+from retrieval.index.vector_index import build_indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import unrestricted_filters
-from retrieval.search.passage_rows import load_stored
+from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.search.ranking.plans import build_plan
@@ -86,7 +86,7 @@ def test_each_collection_is_asked_in_its_own_language(ingest):
 def test_excluded_words_are_not_embedded(library):
     with_syntax = VectorRanker('wet "rotor" pump -nonsense', unrestricted_filters(), PLAN)
     plain = VectorRanker("wet rotor pump", unrestricted_filters(), PLAN)
-    stored = load_stored(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
+    stored = load_stored_chunks(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
 
 
@@ -94,10 +94,10 @@ def test_few_passages_that_meet_a_constraint_are_compared_exactly(library, inges
     asked = []
 
     def asking(embedder):
-        asked.append(indexed_distance(embedder))
+        asked.append(build_indexed_distance(embedder))
         return asked[-1]
 
-    monkeypatch.setattr(dense_ranker, "indexed_distance", asking)
+    monkeypatch.setattr(dense_ranker, "build_indexed_distance", asking)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 3)
     assert len(VectorRanker('"wet rotor"', unrestricted_filters(), PLAN).rank(50).chunks) == 1
     assert asked == []

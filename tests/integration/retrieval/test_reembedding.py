@@ -9,7 +9,7 @@ from retrieval import readiness
 from retrieval.documents import ingestion
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice, reembedding
-from retrieval.index.reembedding import drop_unused, reembed
+from retrieval.index.reembedding import drop_unused_embedders, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
@@ -63,7 +63,7 @@ def test_the_switch(library, monkeypatch, settings):
     assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
     assert ChunkEmbedding.objects.filter(embedder=old).count() == Chunk.objects.count()
     assert search("pump", unrestricted_filters()).trace.degraded == ()
-    assert drop_unused() == 1
+    assert drop_unused_embedders() == 1
     assert ChunkEmbedding.objects.count() == Chunk.objects.count()
 
 
@@ -101,5 +101,5 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     assert document.status == Document.Status.READY
     monkeypatch.setattr(embedder_choice, "get_embedder", built_in)
     assert search("pump", unrestricted_filters()).trace.degraded == ("unencoded",)
-    drop_unused()
+    drop_unused_embedders()
     assert "vector" in search("pump", unrestricted_filters()).trace.degraded

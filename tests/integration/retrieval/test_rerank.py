@@ -16,7 +16,7 @@ from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.rights.search_filters import unrestricted_filters
-from retrieval.search.passage_rows import load_texts
+from retrieval.search.passage_rows import load_chunk_texts
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import reranking
 from retrieval.search.trace import StageStatus
@@ -188,12 +188,12 @@ def test_a_reranker_asked_for_by_name_serves_a_published_method(library, setting
 def test_texts_are_read_in_one_query(library, ingest, django_assert_num_queries):
     ids = [*Chunk.objects.order_by("-pk").values_list("pk", flat=True)]
     with django_assert_num_queries(1):
-        texts = load_texts([*ids, 10**9])
+        texts = load_chunk_texts([*ids, 10**9])
     assert [*texts] == ids
     chunk = Chunk.objects.get(pk=ids[0])
     assert texts[chunk.pk] == f"Hours\n{chunk.content}"
     Chunk.objects.filter(pk=chunk.pk).update(heading_path=["Hours", "Shop"])
-    assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\nShop\n{chunk.content}"}
+    assert load_chunk_texts([chunk.pk]) == {chunk.pk: f"Hours\nShop\n{chunk.content}"}
 
 
 def errors():

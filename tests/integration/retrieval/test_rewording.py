@@ -4,7 +4,7 @@ import pytest
 
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.understanding.spelling import suggest
+from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchMethod, Turn
 from tests.support.remembered import library_of
@@ -61,13 +61,13 @@ def test_a_method_is_searched_as_published(library):
 
 
 def test_what_is_near_is_offered(library):
-    assert suggest("What does E-401 mean?", vocabulary()) == ("What does E-041 mean?",)
-    assert suggest("What does E-041 mean?", vocabulary()) == ()
-    assert "How heavy is the MX-9920-W?" in suggest("How heavy is the MX-9930-W?", vocabulary())
+    assert suggest_questions("What does E-401 mean?", vocabulary()) == ("What does E-041 mean?",)
+    assert suggest_questions("What does E-041 mean?", vocabulary()) == ()
+    assert "How heavy is the MX-9920-W?" in suggest_questions("How heavy is the MX-9930-W?", vocabulary())
 
 
 def test_words_of_other_collections_are_not_told(library):
     other = CollectionVocabulary([library.pk + 1])
-    assert other.near("hosptial") == []
-    assert other.codes_near("mx9920w") == []
-    assert suggest("How heavy is the MX-9930-W?", other) == ()
+    assert other.find_near_words("hosptial") == []
+    assert other.find_near_codes("mx9920w") == []
+    assert suggest_questions("How heavy is the MX-9930-W?", other) == ()

@@ -6,7 +6,7 @@ from django.db import IntegrityError, connection, transaction
 
 from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.vector_index import index_name
+from retrieval.index.vector_index import get_index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
 from retrieval.rights.search_filters import build_filters, hash_restrictions, unrestricted_filters
 from retrieval.search.passage_rows import load_passages
@@ -142,10 +142,10 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
     assert expansions(others) == set()
     for filters, near, codes in ((theirs, ["zalvorquim"], ["QX-4711-B"]), (others, [], [])):
         vocabulary = CollectionVocabulary(filters.collections, filters.readers)
-        assert [each.text for each in vocabulary.near("zalvorqim")] == near
-        assert vocabulary.codes_near("qx4711c") == codes
+        assert [each.text for each in vocabulary.find_near_words("zalvorqim")] == near
+        assert vocabulary.find_near_codes("qx4711c") == codes
     vocabulary = CollectionVocabulary(others.collections, others.readers)
-    assert vocabulary.unknown_words("zalvorquim boiler") == ["zalvorquim"]
+    assert vocabulary.find_unknown_words("zalvorquim boiler") == ["zalvorquim"]
     assert "zalvorquim" not in repr(search("What is zalvorqim?", others).trace)
     assert count_matches("zalvorquim", others) == 0
     assert count_matches("zalvorquim", theirs) == 1
@@ -181,5 +181,5 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
 
     monkeypatch.setattr(dense_ranker, "fetch", explained)
     assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
-    assert f"Index Scan using {index_name(active_embedder())}" in statements[0]
+    assert f"Index Scan using {get_index_name(active_embedder())}" in statements[0]
     assert "metadata" in statements[0]

@@ -11,7 +11,7 @@ from retrieval.documents.recognition import pages
 from retrieval.models import Document, DocumentText, RecognisedPage
 
 pytestmark = pytest.mark.django_db
-needs_engine = pytest.mark.skipif(not pages.configured_languages(), reason="Tesseract is not installed")
+needs_engine = pytest.mark.skipif(not pages.list_configured_languages(), reason="Tesseract is not installed")
 
 WORDS = ["Maintenance of the pump", "The seal of the pump is changed every", "three years by a mechanic."]
 MORE = ["The filter of the pump is cleaned", "every month with warm water."]

@@ -13,7 +13,7 @@ from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import unrestricted_filters
-from retrieval.search.passage_rows import load_stored
+from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import retrievers
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
@@ -83,7 +83,7 @@ def test_scores_looked_up_equal_scores_ranked(library):
     for ranker_class in (Bm25Ranker, VectorRanker):
         ranker = ranker_class("wet pump", unrestricted_filters(), PLAN)
         ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
-        assert ranker.score(load_stored(sorted(ranked), active_embedder().pk)) == pytest.approx(ranked, rel=1e-5)
+        assert ranker.score(load_stored_chunks(sorted(ranked), active_embedder().pk)) == pytest.approx(ranked, rel=1e-5)
 
 
 def test_a_question_of_stop_words_and_nonsense(library):
@@ -137,7 +137,7 @@ def test_scores_that_cannot_be_completed_are_told(library, monkeypatch, caplog):
     def silent(*_, **__):
         raise OperationalError("canceling statement due to statement timeout")
 
-    monkeypatch.setattr(retrievers, "load_stored", silent)
+    monkeypatch.setattr(retrievers, "load_stored_chunks", silent)
     before = RETRIEVER_FAILURES.labels(leg="vector")._value.get()
     profile = ProfileSettings(depth=1, top_k=1, candidate_multiplier=1)
     trace = search("At what time can I pick up goods, in a quarter?", unrestricted_filters(), profile=profile).trace

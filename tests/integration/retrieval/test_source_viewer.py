@@ -14,7 +14,7 @@ from django.core.files.base import ContentFile
 from django.test import AsyncClient
 from django.urls import reverse
 
-from retrieval.documents.deletion import forget_page_pictures, page_pictures
+from retrieval.documents.deletion import forget_page_pictures, get_page_picture_folder
 from retrieval.models import Chunk, Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
 from tests.support.remembered import remembered
@@ -122,7 +122,7 @@ def test_a_page_is_shown_as_printed_with_the_passage_on_it(client, manual):
     assert picture["Content-Type"] == "image/webp"
     assert picture["Cache-Control"] == "private, max-age=3600"
     assert picture.content[8:12] == b"WEBP"
-    assert (page_pictures() / f"{manual.content_hash}-2.webp").exists()
+    assert (get_page_picture_folder() / f"{manual.content_hash}-2.webp").exists()
 
 
 def test_another_page_can_be_asked_for(client, manual):
@@ -152,7 +152,7 @@ def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(client, manual,
     monkeypatch.setattr(pdf_pages, "WAITING_SECONDS", 0.0)
     # The cache has layouts of earlier tests.
     pdf_pages._layouts.clear()
-    forget_page_pictures(page_pictures(), manual.content_hash)
+    forget_page_pictures(get_page_picture_folder(), manual.content_hash)
     with ExitStack() as taken:
         for slots in (pdf_pages._drawing_slots, *[pdf_pages._measuring_slots] * 2):
             taken.enter_context(slots.take(lambda _waited: False))

@@ -17,8 +17,8 @@ from django.utils import timezone
 from core.job_queue import sweep
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
-from retrieval.sources.options import all_options
-from retrieval.sources.sync_runs import request_due, request_run, sync
+from retrieval.sources.options import read_all_options
+from retrieval.sources.sync_runs import request_due_runs, request_run, sync
 from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, stopped_while_saving
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
@@ -74,7 +74,7 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
         "config.form": "",
         "config.page": None,
     }
-    assert all_options(source)["config.token"] == TOKEN
+    assert read_all_options(source)["config.token"] == TOKEN
     assert source.is_paused
     # A run before the choice would fail, so the first is a preview.
     assert source.next_run_at > timezone.now() + timedelta(minutes=50)
@@ -109,7 +109,7 @@ def test_a_source_is_made_from_the_settings_that_the_connector_names(page, colle
     assert run.is_preview
     assert [sample["title"] for sample in run.details["samples"]] == ["a", "b", "c"]
     Source.objects.update(next_run_at=None)
-    assert (request_due(), names()) == (0, [])
+    assert (request_due_runs(), names()) == (0, [])
     act(page, source, "sync")
     assert numbers(do_last(source)) == (6, 0, 0, 0, 0)
     source.refresh_from_db()
@@ -191,10 +191,10 @@ def test_a_secret_goes_with_its_settings(page, source, remote):  # noqa: F811
     change = reverse("admin:retrieval_source_change", args=[source.pk])
     page.post(change, fill(source, remote, name="Rack"))
     source.refresh_from_db()
-    assert (source.name, all_options(source)["config.token"]) == ("Rack", "right")
+    assert (source.name, read_all_options(source)["config.token"]) == ("Rack", "right")
     said = page.post(change, fill(source, remote, **{"config.folder": "/elsewhere"}), follow=True).content.decode()
     source.refresh_from_db()
-    assert "config.token" not in all_options(source)
+    assert "config.token" not in read_all_options(source)
     assert "secret was removed" in said
     assert "Settings are missing: Token." in do_last(source).error
 
@@ -205,11 +205,11 @@ def test_one_of_two_secrets_can_be_changed_alone(page, source, remote):  # noqa:
     change = reverse("admin:retrieval_source_change", args=[source.pk])
     page.post(change, fill(source, remote, **{"config.key": "second"}))
     source.refresh_from_db()
-    stored = all_options(source)
+    stored = read_all_options(source)
     assert (stored["config.token"], stored["config.key"]) == ("right", "second")
     page.post(change, fill(source, remote, **{"config.key": "third", "config.folder": "/elsewhere"}))
     source.refresh_from_db()
-    assert "config.token" not in all_options(source), "It was given for another place."
+    assert "config.token" not in read_all_options(source), "It was given for another place."
 
 
 def test_without_the_setting_nothing_is_offered_or_run(page, admin_client, source, settings):  # noqa: F811

@@ -11,7 +11,7 @@ from chat.models import LanguageModel
 from retrieval.models import Source, Webhook
 from retrieval.models.source import DESTINATION_OPTIONS
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import SecretField, all_options
+from retrieval.sources.options import SecretField, read_all_options
 from tests.integration.sources.test_surfaces import curator  # noqa: F401 (a fixture)
 from tests.support.asking import client_of
 from tests.support.sources import make_source
@@ -83,11 +83,14 @@ def test_a_changed_server_or_encryption_removes_the_password(curator, collection
     answer = page.post(address, fields, follow=True).content.decode()
     source.refresh_from_db()
     assert source.options[next(iter(change))] == next(iter(change.values()))
-    assert (all_options(source).get(name), "secret was removed" in answer) == (SECRET if is_kept else None, not is_kept)
+    assert (read_all_options(source).get(name), "secret was removed" in answer) == (
+        SECRET if is_kept else None,
+        not is_kept,
+    )
     # One that is typed with the change is for the new server.
     page.post(address, {**fields, name: "another"})
     source.refresh_from_db()
-    assert all_options(source)[name] == "another"
+    assert read_all_options(source)[name] == "another"
 
 
 def test_a_change_outside_the_form_removes_it_too(collection):
@@ -95,10 +98,10 @@ def test_a_change_outside_the_form_removes_it_too(collection):
     source = make_source(collection, "website", {**kept, "password": SECRET})
     source.interval_minutes = 5
     source.save(update_fields=["interval_minutes"])
-    assert all_options(Source.objects.get())["password"] == SECRET
+    assert read_all_options(Source.objects.get())["password"] == SECRET
     source.options = {**source.options, "url": OTHER_SERVERS[0]}
     source.save(update_fields=["options"])
-    assert "password" not in all_options(Source.objects.get())
+    assert "password" not in read_all_options(Source.objects.get())
     source = make_source(collection, "feed", {"url": URL, "content": "page", "password": SECRET}, name="Feed")
     source.kind = "webdav"
     source.save()
@@ -114,7 +117,7 @@ def test_a_request_that_runs_meanwhile_does_not_bring_a_removed_one_back(collect
         if given:
             row.give_secret('{"password": "mine"}')
         row.save()
-    assert all_options(Source.objects.get())["password"] == "mine"
+    assert read_all_options(Source.objects.get())["password"] == "mine"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -136,7 +139,7 @@ def test_two_requests_at_once_never_send_the_old_one_to_the_new_server(collectio
         thread.start()
     for thread in threads:
         thread.join()
-    assert all_options(Source.objects.get()).get("password") in (None, "mine")
+    assert read_all_options(Source.objects.get()).get("password") in (None, "mine")
 
 
 @pytest.mark.parametrize("now", [*OTHER_SERVERS, *SAME_SERVER])

@@ -9,7 +9,7 @@ from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, Source, SourceRun
-from retrieval.sources.options import all_options, save_source
+from retrieval.sources.options import read_all_options, save_source
 from retrieval.sources.sync_runs import sync
 from tests.support.asking import client_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
@@ -123,7 +123,7 @@ def test_a_password_is_kept_and_never_shown(page, collection):
     page.post(change, {**fields, "delay": 1, "password": ""})
     source.refresh_from_db()
     assert source.options["depth"] == 2
-    assert all_options(source)["password"] == "t0p-secret"
+    assert read_all_options(source)["password"] == "t0p-secret"
     for said in (shown, page.get(change).content.decode()):
         assert "t0p-secret" not in said
         assert source.secret not in said

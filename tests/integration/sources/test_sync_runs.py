@@ -19,9 +19,9 @@ from retrieval.sources import comparing, sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.local_files import FolderConnector
 from retrieval.sources.network import resolve
-from retrieval.sources.options import all_options
+from retrieval.sources.options import read_all_options
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.states import SourceState, standing_of
+from retrieval.sources.states import SourceState, find_standing
 from retrieval.sources.sync_runs import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
@@ -55,7 +55,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     run = run_once(source)
     assert (run.status, run.removed, run.kept_back, len(names())) == ("done", 0, 3, 10)
     assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert standing_of(source).state == SourceState.HELD
+    assert find_standing(source).state == SourceState.HELD
 
     # One came back, and others went without anyone's consent.
     shelf.put("a", "The pump a was found again.")
@@ -66,7 +66,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     assert len(names()) == 8
     run = run_once(source, may_remove=True)
     assert (run.removed, run.kept_back) == (3, 0)
-    assert standing_of(source).state == SourceState.IN_SYNC
+    assert find_standing(source).state == SourceState.IN_SYNC
 
 
 def test_an_empty_folder_removes_nothing(shelf, source):
@@ -111,10 +111,10 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
     assert sync(run.pk) is None
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 0
     sync_runs.resume(source)
-    assert sync_runs.request_due() == 1
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 1
+    assert sync_runs.request_due_runs() == 0
 
 
 def test_one_bad_file_does_not_stop_the_others(shelf, source):
@@ -124,7 +124,7 @@ def test_one_bad_file_does_not_stop_the_others(shelf, source):
     assert (run.status, numbers(run)) == ("done", (10, 0, 0, 0, 2))
     assert [name for name, _why in run.details["failures"]] == ["broken.pdf", "empty.md"]
     assert "is not a PDF" in run.details["failures"][0][1]
-    assert standing_of(source).state == SourceState.INCOMPLETE
+    assert find_standing(source).state == SourceState.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
     # The log has one entry for each event, not for each minute without one.
@@ -171,7 +171,7 @@ def test_a_source_that_keeps_documents_removes_none_and_counts_them(shelf, sourc
     for run in (run_once(source, may_remove=True), run_once(source)):
         assert (run.status, run.kept, run.kept_back, run.removed, len(names())) == ("done", 3, 0, 0, 10)
         assert run.details["kept"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert standing_of(source).state == SourceState.IN_SYNC
+    assert find_standing(source).state == SourceState.IN_SYNC
     page = admin_client.get(reverse("admin:retrieval_source_change", args=[source.pk])).content.decode()
     assert "3 documents are no longer in the source. They are kept" in page
     assert "Kept, although no longer in the source: 3" in page
@@ -323,16 +323,16 @@ def test_a_redirect_into_the_own_network_is_refused(site, collection, settings, 
 
 
 def test_the_schedule_begins_what_is_due(source):
-    assert sync_runs.request_due() == 1
+    assert sync_runs.request_due_runs() == 1
     source.refresh_from_db()
     assert timedelta(minutes=59) < source.next_run_at - timezone.now() <= timedelta(minutes=60)
-    assert sync_runs.request_due() == 0
+    assert sync_runs.request_due_runs() == 0
     with pytest.raises(sync_runs.RunRefused):
         sync_runs.request_run(source)
     [run] = source.runs.all()
     sync(run.pk)
     Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
-    assert sync_runs.request_due() == 1
+    assert sync_runs.request_due_runs() == 1
 
 
 def test_only_so_many_runs_are_under_way_at_once(source, collection, shelf):
@@ -366,10 +366,10 @@ def test_options_are_checked_and_secrets_are_not_stored_in_plain(collection, set
     options = {"url": "https://example.org/", "way": "crawl", "depth": 1, "delay": 1, "password": "t0p-secret"}
     source = make_source(collection, "website", options)
     assert "t0p-secret" not in f"{source.secret} {source.options}"
-    assert all_options(source)["password"] == "t0p-secret"
+    assert read_all_options(source)["password"] == "t0p-secret"
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another"
-    assert all_options(source)["password"] == "t0p-secret"
+    assert read_all_options(source)["password"] == "t0p-secret"
     settings.SECRET_KEY_FALLBACKS = []
     with pytest.raises(SourceRefused, match="type it again"):
-        all_options(source)
+        read_all_options(source)

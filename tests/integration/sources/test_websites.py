@@ -189,7 +189,7 @@ def test_links_to_the_next_page_in_the_head_are_followed(site, collection):
 def test_a_host_with_and_without_www_is_one():
     site = WebsiteConnector({"url": "https://www.example.org/", "username": "", "password": ""}, 1)
     addresses = ("http://example.org/a", "https://www.example.org/b", "https://shop.example.org/", "ftp://example.org")
-    assert [site._is_here(address) for address in addresses] == [True, True, False, False]
+    assert [site._is_on_site(address) for address in addresses] == [True, True, False, False]
 
 
 SITEMAP = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}/a</loc></url>{}</urlset>'

@@ -27,7 +27,7 @@ RANKINGS = [
 @pytest.mark.parametrize("method", list(SearchMethod))
 def test_the_weights_are_those_of_the_plan(method):
     plan = build_plan(ProfileSettings().as_published(method))
-    rankings = [each for each in RANKINGS if plan.weights.of(each.retriever)]
+    rankings = [each for each in RANKINGS if plan.weights.get(each.retriever)]
     shown = used_weights(trace_of(plan, fuse(plan, rankings)))
     assert shown == {"vector": plan.weights.vector, "lexical": plan.weights.lexical}
 

@@ -7,14 +7,14 @@ import zipfile
 import pytest
 
 from retrieval.documents.extraction import ExtractionLimits
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.text import chunking
 from retrieval.text.language import detect_language
 from tests.support import bombs
 
 LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)
-WITHIN = sandbox_limits(256, 1.5, LIMITS)
+WITHIN = build_sandbox_limits(256, 1.5, LIMITS)
 
 """The left end of a text's base line from the lower left corner, the size of its font, and the text, in points; or what
 draws a line."""

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from retrieval.admin.document_forms import DocumentForm, UploadForm
 from retrieval.documents import formats
 from retrieval.documents.extraction import ExtractionLimits, extract
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.page import page_context
@@ -35,7 +35,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
     assert extract(TOY_BYTES, "a.toy").text == "# a.toy\n\nWind up *HERE*\n"
 
     limits = ExtractionLimits()
-    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, within=sandbox_limits(512, 20, limits))
+    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, within=build_sandbox_limits(512, 20, limits))
     assert (extracted.media_type, extracted.title) == ("application/x-toy", "Toy")
 
     document = Document(source="a.toy", media_type=extracted.media_type)

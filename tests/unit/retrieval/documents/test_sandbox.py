@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from retrieval.documents import sandbox
-from retrieval.documents.extraction.sandboxed import sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits
 from retrieval.documents.sandbox import JobLimits
 from retrieval.text.extracted import ExtractionLimits
 from tests.support.site import wait_until
@@ -166,7 +166,7 @@ def test_processor_time_may_be_less_than_wall_time():
 
 @pytest.mark.parametrize(("size_bytes", "seconds"), [(3_000, 10), (2**20, 20), (40 * 2**20, 60)])
 def test_a_small_file_may_take_less_processor_time(size_bytes, seconds):
-    limits = sandbox_limits(1024, 60.0, ExtractionLimits(), size_bytes)
+    limits = build_sandbox_limits(1024, 60.0, ExtractionLimits(), size_bytes)
     assert (limits.seconds, limits.processor_seconds) == (60.0, seconds)
 
 
@@ -209,5 +209,5 @@ def test_a_guard_that_fails_is_named_and_no_file_is_read_where_all_are_required(
 def test_a_job_that_lacks_a_guard_is_named(monkeypatch):
     run("count", word="x")
     monkeypatch.setattr(sandbox.state(), "missing_guards", ())
-    sandbox._note_guards(["memory", "capabilities", "files"])
+    sandbox._record_missing_guards(["memory", "capabilities", "files"])
     assert sandbox.state().missing_guards == ("system calls",)

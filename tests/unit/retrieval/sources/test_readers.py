@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retrieval.models import SourceItem
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import combine_metadata, combine_of_item
+from retrieval.sources.item_metadata import combine_item_metadata, combine_metadata
 from retrieval.sources.kinds import file_modes
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.kinds.nextcloud_shares import read_shares
@@ -46,13 +46,13 @@ def test_readers_by_source_combine_like_those_of_a_push(own, of_source, readers)
     item = SourceItem(readers=readers, own_groups=own)
     pushed = {} if own is None else {"groups": own}
     expected = combine_metadata(pushed, of_source, None if readers == EVERYBODY else readers)
-    assert combine_of_item(item, of_source) == expected
+    assert combine_item_metadata(item, of_source) == expected
 
 
 def test_without_readers_the_metadata_of_the_source_come_first():
     item = SourceItem(readers=None, own_groups=["a"])
-    assert combine_of_item(item, {"groups": ["b"], "team": "x"}) == {"groups": ["b"], "team": "x"}
-    assert combine_of_item(item, {"team": "x"}) == {"groups": ["a"], "team": "x"}
+    assert combine_item_metadata(item, {"groups": ["b"], "team": "x"}) == {"groups": ["b"], "team": "x"}
+    assert combine_item_metadata(item, {"team": "x"}) == {"groups": ["a"], "team": "x"}
 
 
 @pytest.mark.parametrize(

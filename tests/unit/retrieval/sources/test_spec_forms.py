@@ -2,7 +2,7 @@
 
 from django import forms
 
-from retrieval.sources.airbyte.spec_forms import build_config, fields_of
+from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.options import LinesField, SecretField
 
 SPEC = {
@@ -48,7 +48,7 @@ SPEC = {
         },
     },
 }
-FIELDS = fields_of(SPEC)
+FIELDS = build_fields(SPEC)
 
 
 def test_each_setting_has_a_field_of_its_type():
@@ -135,4 +135,4 @@ def test_a_spec_that_is_no_schema_is_survived():
     loop["properties"]["again"] = loop
     for spec in ({}, {"properties": []}, {"properties": {"a": 1, "b": {"oneOf": [1]}}}, {"required": 3}, loop):
         build_config(spec, {})
-        assert all(name.count(".") < 10 for name in fields_of(spec))
+        assert all(name.count(".") < 10 for name in build_fields(spec))

@@ -3,7 +3,7 @@
 import json
 
 from retrieval.sources.airbyte.state_messages import KnownState, StateMessage, write_state
-from retrieval.sources.airbyte.streams import ChosenStream, is_deleted, options_of, prefix_of
+from retrieval.sources.airbyte.streams import ChosenStream, build_prefix, is_deleted, select_stream_options
 
 
 def stream_state(name, at, **descriptor):
@@ -51,9 +51,9 @@ def test_a_stream_is_configured_as_it_was_chosen():
 
 
 def test_options_of_streams_with_alike_names_are_kept_apart():
-    options = {f"{prefix_of(name)}key_fields": name for name in ("a", "a.b", "a b", "é")}
+    options = {f"{build_prefix(name)}key_fields": name for name in ("a", "a.b", "a b", "é")}
     for name in ("a", "a.b", "a b", "é"):
-        assert options_of(options, name) == {"key_fields": name}
+        assert select_stream_options(options, name) == {"key_fields": name}
 
 
 def test_what_marks_a_deleted_record():

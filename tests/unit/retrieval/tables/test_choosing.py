@@ -24,7 +24,7 @@ ACCIDENTS = known_table(
 )
 
 
-def nearness_in(table):
+def make_nearness(table):
     """Return a function that counts the words shared with a column's name, in place of an embedder."""
 
     def nearness(text, columns):
@@ -34,7 +34,7 @@ def nearness_in(table):
 
 
 def chosen(question, table=PARTS, near_rows=()):
-    return choose(question, table, nearness_in(table), near_rows)
+    return choose(question, table, make_nearness(table), near_rows)
 
 
 def names(choice):
@@ -130,7 +130,7 @@ def test_a_table_weighs_more_the_more_of_it_is_named():
 def test_odd_tables_are_shown_too(source):
     table = known_table(source, "odd.csv")
     for question in ("highest a", "total?", "", "one not two between 3 and 4", "the last one"):
-        assert len(choose(question, table, nearness_in(table)).rows) <= table.row_count
+        assert len(choose(question, table, make_nearness(table)).rows) <= table.row_count
 
 
 def test_labels_of_columns_have_their_unit_in_brackets():

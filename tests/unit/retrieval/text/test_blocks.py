@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.documents.extraction import extract
-from retrieval.text.block import BlockKind, from_rows, rows_touching
+from retrieval.text.block import BlockKind, find_overlapping_rows, from_rows
 from retrieval.text.blocks import find_blocks
 
 
@@ -176,7 +176,7 @@ def test_questions_and_answers(question):
 def test_rows_are_relative_to_their_chunk():
     text, blocks = blocks_of("# A\n\nOne.\n\nYou need:\n\n- a\n- b\n\nEnd.\n")
     ranges = [(0, text.index("- a") + 3), (text.index("- b"), len(text))]
-    rows = rows_touching(blocks, ranges)
+    rows = find_overlapping_rows(blocks, ranges)
     assert [from_rows(each, start) for each, (start, _) in zip(rows, ranges, strict=True)] == [
         tuple(blocks[:2]),
         tuple(blocks[1:]),

@@ -8,7 +8,7 @@ from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.archive import parse_xml as parse_xml_of_archive
 from retrieval.sources.kinds.website import PageLinks
 from retrieval.sources.network import Response, parse_xml
-from retrieval.text.encodings import find_codec, label_in_xml, with_known_encodings
+from retrieval.text.encodings import find_codec, find_xml_label, replace_unknown_encodings
 
 # Codecs of Python, which fail on text, take quadratic time, or decode none; and names that are no encoding.
 REFUSED = [
@@ -82,7 +82,7 @@ def test_a_mail_in_a_known_encoding_is_decoded_by_it(label):
 @pytest.mark.parametrize("label", [*REFUSED[:12], "cp037", "utf-32", "nonsense"])
 def test_xml_that_names_another_encoding_is_read_as_utf_8(label):
     xml = f"<?xml version='1.0' encoding = '{label}' ?><a>é</a>".encode()
-    assert label_in_xml(xml) == label
+    assert find_xml_label(xml) == label
     assert parse_xml(xml).text == parse_xml_of_archive(xml).text == "é"
 
 
@@ -95,7 +95,7 @@ def test_xml_in_a_known_encoding_or_with_a_mark_is_read():
 
 def test_headers_without_labels_stay_as_they_are():
     for header in ("text/plain; charset=utf-8", "a * b = c", "=?= *=", "form-data; name=x", "=?utf-8?Q?a?="):
-        assert with_known_encodings(header) == header
+        assert replace_unknown_encodings(header) == header
 
 
 @pytest.mark.parametrize(

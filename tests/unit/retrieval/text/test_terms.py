@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_lexeme_dimension,
     expand_identifiers,
     inverse_document_frequency,
-    lexeme_dimension,
     list_spellings,
     make_document_terms,
 )
@@ -113,7 +113,7 @@ def test_nothing_is_left_that_postgresql_would_take_for_a_path_or_a_tag(text):
 
 @given(st.text(min_size=1, max_size=30))
 def test_dimensions_fit(lexeme):
-    assert 1 <= lexeme_dimension(lexeme) <= DIMENSIONS
+    assert 1 <= compute_lexeme_dimension(lexeme) <= DIMENSIONS
 
 
 def test_idf_is_positive_and_falls_with_frequency():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.text.extracted import sections_above
+from retrieval.text.extracted import find_sections_above
 from retrieval.viewer.plain_text import (
     Heading,
     HtmlWriter,
-    page_number,
+    find_page_number,
     parse_passage,
     unwrap_lines,
     write_code,
@@ -102,7 +102,7 @@ def test_lines_of_a_paragraph_are_joined_at_the_same_offsets():
 
 def test_where_a_passage_stands():
     sections = [Heading(0, 1, "A"), Heading(10, 2, "A.1"), Heading(20, 1, "B"), Heading(30, 3, "B.1.1")]
-    assert [section.title for section in sections_above(sections, 15)] == ["A", "A.1"]
-    assert [section.title for section in sections_above(sections, 35)] == ["B", "B.1.1"]
-    assert page_number([(1, 0, 10), (2, 10, 20)], 10) == 2
-    assert page_number([(1, 0, 10)], 10) is None
+    assert [section.title for section in find_sections_above(sections, 15)] == ["A", "A.1"]
+    assert [section.title for section in find_sections_above(sections, 35)] == ["B", "B.1.1"]
+    assert find_page_number([(1, 0, 10), (2, 10, 20)], 10) == 2
+    assert find_page_number([(1, 0, 10)], 10) is None

@@ -7,7 +7,7 @@ import pytest
 
 from retrieval.documents import formats
 from retrieval.documents.extraction import ExtractionLimits
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import HTML, PLAIN
 from tests.support import bombs
@@ -36,7 +36,9 @@ def test_a_bomb_is_read_or_rejected_within_its_limits(read_hostile, species):
 def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory():
     data = bombs.BOMBS["text_one_line"].make(10)
     with pytest.raises(DocumentRejected, match="needed more than 20 MiB of memory to be read"):
-        extract_in_sandbox(data, "a.txt", limits=ExtractionLimits(), within=sandbox_limits(20, 10, ExtractionLimits()))
+        extract_in_sandbox(
+            data, "a.txt", limits=ExtractionLimits(), within=build_sandbox_limits(20, 10, ExtractionLimits())
+        )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.completeness import find_lost_words
 
 _WORDS = st.lists(st.text("abcdeñéßŞ019", min_size=1, max_size=8), max_size=40)
 
@@ -45,24 +45,24 @@ _WORDS = st.lists(st.text("abcdeñéßŞ019", min_size=1, max_size=8), max_size=
     ],
 )
 def test_names_the_words_that_the_text_lacks(expected: str, text: str, lost: list[str]) -> None:
-    assert lost_words(expected, text) == lost
+    assert find_lost_words(expected, text) == lost
 
 
 @given(_WORDS, st.randoms())
 def test_no_order_and_no_spaces_lose_a_word(words, random) -> None:
     shuffled = random.sample(words, len(words))
 
-    assert lost_words(" ".join(words), " ".join(shuffled)) == []
-    assert lost_words(" ".join(words), "".join(words)) == []
-    assert lost_words("".join(words), " ".join(words)) == []
+    assert find_lost_words(" ".join(words), " ".join(shuffled)) == []
+    assert find_lost_words(" ".join(words), "".join(words)) == []
+    assert find_lost_words("".join(words), " ".join(words)) == []
 
 
 @given(_WORDS, st.sampled_from(["quokka", "777"]), st.integers(0, 40))
 def test_a_word_that_is_taken_away_is_lost(words, word, at) -> None:
-    assert lost_words(" ".join([*words[:at], word, *words[at:]]), " ".join(words)) == [word]
+    assert find_lost_words(" ".join([*words[:at], word, *words[at:]]), " ".join(words)) == [word]
 
 
 def test_words_of_a_large_text_without_spaces_are_found() -> None:
     words = [f"w{number}" for number in range(4_000)]
 
-    assert lost_words(" ".join([*words, "quokka"]), "".join(words)) == ["quokka"]
+    assert find_lost_words(" ".join([*words, "quokka"]), "".join(words)) == ["quokka"]

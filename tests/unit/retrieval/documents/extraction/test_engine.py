@@ -5,7 +5,7 @@ import json
 import pytest
 
 from retrieval.documents.extraction import ExtractionLimits, extract
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 
 ASCIIDOC = (
@@ -156,7 +156,9 @@ def test_a_page_under_the_name_of_a_word_file_is_read():
 
 def test_the_engine_runs_in_the_sandbox_with_little_memory():
     limits = ExtractionLimits()
-    found = extract_in_sandbox(notebook().encode(), "a.ipynb", limits=limits, within=sandbox_limits(300, 20, limits))
+    found = extract_in_sandbox(
+        notebook().encode(), "a.ipynb", limits=limits, within=build_sandbox_limits(300, 20, limits)
+    )
     assert found.title == "Churn model"
     assert "iVBORw0KGgo" not in found.text
 

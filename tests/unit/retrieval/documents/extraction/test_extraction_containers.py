@@ -9,9 +9,9 @@ import pytest
 from oxmsg.storage import Storage, Stream
 
 from retrieval.documents.extraction import ExtractionLimits, extract
-from retrieval.documents.extraction.archive import clean_name
+from retrieval.documents.extraction.archive import clean_member_name
 from retrieval.documents.extraction.mail import extract_outlook_mail
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.models.left_out import explain
 from retrieval.text.extracted import LeftOut
@@ -81,7 +81,9 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
         "a/": b"",
     }
     limits = ExtractionLimits()
-    extracted = extract_in_sandbox(make_zip(files), "pack.zip", limits=limits, within=sandbox_limits(512, 20, limits))
+    extracted = extract_in_sandbox(
+        make_zip(files), "pack.zip", limits=limits, within=build_sandbox_limits(512, 20, limits)
+    )
     assert extracted.text == "# Pack\n\n- a/notes.txt\n- A/notes.txt\n"
     assert [member.data for member in extracted.members] == [NOTES, b"Other\n"]
     assert extracted.left_out == (LeftOut("unreadable", ("p.exe",), 1),)
@@ -123,7 +125,7 @@ def test_an_archive_that_is_too_much_is_refused(make_zip, files, limits, sentenc
     ],
 )
 def test_a_members_name_leads_nowhere_else(name, path):
-    assert clean_name(name) == path
+    assert clean_member_name(name) == path
 
 
 def test_an_outlook_message_is_read(tmp_path):

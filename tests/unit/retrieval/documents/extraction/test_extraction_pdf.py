@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from retrieval.documents.extraction import ExtractionLimits, extract
-from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.tables.table_reading import read_tables
 
@@ -81,7 +81,7 @@ def test_threads_can_read_at_once(make_pdf):
     limits = ExtractionLimits()
 
     def read(_number):
-        return extract_in_sandbox(data, "a.pdf", limits=limits, within=sandbox_limits(512, 60, limits)).text
+        return extract_in_sandbox(data, "a.pdf", limits=limits, within=build_sandbox_limits(512, 60, limits)).text
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(read, range(8))) == [expected] * 8

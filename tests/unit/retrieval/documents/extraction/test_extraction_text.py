@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.documents.extraction import extract
-from retrieval.text.extracted import derive_title, plain_title
+from retrieval.text.extracted import derive_title, strip_title
 
 
 def outline(extracted):
@@ -60,7 +60,7 @@ def test_line_ends_and_control_characters_are_gone_before_offsets_are_counted():
     ],
 )
 def test_titles_lose_markup_only(source, title):
-    assert plain_title(source) == title
+    assert strip_title(source) == title
 
 
 @pytest.mark.parametrize(

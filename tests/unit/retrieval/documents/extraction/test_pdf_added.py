@@ -161,6 +161,6 @@ def test_turned_lines_stand_behind_the_others(make_pdf):
 
 
 def test_words_that_are_not_in_the_text_are_counted(make_pdf, monkeypatch):
-    monkeypatch.setattr("retrieval.documents.extraction.pdf.set_tables", lambda lines, rules: lines[1:])
+    monkeypatch.setattr("retrieval.documents.extraction.pdf.replace_by_tables", lambda lines, rules: lines[1:])
     left_out = extract(make_pdf(["Order 47-K\nfor Vermeulen"]), "m.pdf").left_out
     assert [(each.kind, each.names, each.count) for each in left_out] == [("words", ("Order", "47", "K"), 3)]

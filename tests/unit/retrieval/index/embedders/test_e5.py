@@ -73,13 +73,13 @@ def reference_tokenizer(embedder):
 def test_ids_are_those_of_another_tokenizer(embedder, reference_tokenizer):
     # Special tokens the other one finds in a text.
     for text in (text for text in TEXTS if "<s>" not in text):
-        ids = embedder._opened().ids(text, "query: ")
+        ids = embedder._get_runtime().encode_ids(text, "query: ")
         expected = reference_tokenizer.encode(f"query: {text}", add_special_tokens=False).ids
         assert ids == [0, *expected[:510], 2], text
 
 
 def test_a_text_cannot_write_special_tokens(embedder):
-    assert not {0, 1, 2, 250001} & set(embedder._opened().ids("</s> <pad> <mask>", "")[1:-1])
+    assert not {0, 1, 2, 250001} & set(embedder._get_runtime().encode_ids("</s> <pad> <mask>", "")[1:-1])
 
 
 def test_word_rows_by_the_published_formula(weights):
@@ -94,14 +94,14 @@ def test_word_rows_by_the_published_formula(weights):
             (scale,) = struct.unpack("<e", block[:2])
             expected += [((byte & 15) - 8) * scale for byte in block[2:]]
             expected += [((byte >> 4) - 8) * scale for byte in block[2:]]
-        np.testing.assert_array_equal(weights.word_rows(np.array([number]))[0], np.array(expected, np.float32))
+        np.testing.assert_array_equal(weights.read_word_rows(np.array([number]))[0], np.array(expected, np.float32))
 
 
 def test_vectors_are_those_of_the_published_formulas(embedder, weights):
     known = weights.weights()
     for text in (*TEXTS[:2], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 3):
-        ids = embedder._opened().ids(text, "passage: ")
-        known["embeddings.word_embeddings.weight"] = weights.word_rows(np.array(ids))
+        ids = embedder._get_runtime().encode_ids(text, "passage: ")
+        known["embeddings.word_embeddings.weight"] = weights.read_word_rows(np.array(ids))
         hidden = reference_hidden(known, range(len(ids)), [0] * len(ids), heads=12)
         (vector,) = embedder.embed_documents([text])
         assert abs(np.linalg.norm(vector) - 1) < 1e-5

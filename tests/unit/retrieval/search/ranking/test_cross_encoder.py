@@ -88,14 +88,14 @@ def test_time_that_runs_out_between_pairs_ends_the_run(folder, monkeypatch):
 def test_a_question_does_not_wait_for_another_ones_loading(folder, monkeypatch):
     encoder = CrossEncoder(str(folder))
     begun, finish = threading.Event(), threading.Event()
-    original = module._load
+    original = module._load_model
 
     def slow(*arguments):
         begun.set()
         assert finish.wait(10)
         return original(*arguments)
 
-    monkeypatch.setattr(module, "_load", slow)
+    monkeypatch.setattr(module, "_load_model", slow)
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(encoder.score_texts, QUERY, TEXTS, UNHURRIED)
         assert begun.wait(10)

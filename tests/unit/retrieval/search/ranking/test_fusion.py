@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retrieval.exceptions import InvalidQuery
 from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.ranking.fusion import add_searches, fuse
+from retrieval.search.ranking.fusion import fuse, merge_searches
 from retrieval.search.ranking.plans import build_plan
 from retrieval.types import QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
@@ -151,8 +151,8 @@ def fused_by(method, vector, lexical, *others):
 def test_the_weights_decide_between_two_searches():
     alone = fused_by(SearchMethod.ZSCORE, {1: 0.9, 2: 0.5, 3: 0.4}, {1: 9.0, 2: 5.0, 3: 4.0})
     joined = fused_by(SearchMethod.ZSCORE, {2: 0.9, 1: 0.5, 3: 0.4}, {2: 9.0, 1: 5.0, 3: 4.0})
-    assert [each.chunk_id for each in add_searches([("a", 0.6, alone), ("b", 0.4, joined)])] == [1, 2, 3]
-    added = add_searches([("a", 0.4, alone), ("b", 0.6, joined)])
+    assert [each.chunk_id for each in merge_searches([("a", 0.6, alone), ("b", 0.4, joined)])] == [1, 2, 3]
+    added = merge_searches([("a", 0.4, alone), ("b", 0.6, joined)])
     assert [each.chunk_id for each in added] == [2, 1, 3]
     assert [(each.query, each.rank, each.weight) for each in added[0].searches] == [("a", 2, 0.4), ("b", 1, 0.6)]
     assert [each.best_query for each in added] == ["b", "a", "a"]
@@ -166,9 +166,9 @@ few_scores = st.dictionaries(st.integers(1, 6), st.floats(0, 10, allow_nan=False
 def test_contributions_add_up_and_equal_searches_change_nothing(method, first, second):
     everything = set().union(*first, *second)
     alone, joined = (fused_by(method, *lists, *everything) for lists in (first, second))
-    for candidate in add_searches([("a", 0.6, alone), ("b", 0.4, joined)]):
+    for candidate in merge_searches([("a", 0.6, alone), ("b", 0.4, joined)]):
         parts = [candidate.bonus, *(score.contribution for score in candidate.retrievers.values())]
         assert candidate.score == pytest.approx(sum(parts))
         assert candidate.score == pytest.approx(sum(each.weight * each.score for each in candidate.searches))
-    twice = add_searches([("a", 0.6, alone), ("b", 0.4, alone)])
+    twice = merge_searches([("a", 0.6, alone), ("b", 0.4, alone)])
     assert [each.score for each in twice] == pytest.approx([each.score for each in alone])

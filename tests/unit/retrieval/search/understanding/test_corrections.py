@@ -2,8 +2,8 @@
 
 import pytest
 
-from retrieval.search.understanding.spelling import NearWord, correct, is_certain_slip, suggest
-from retrieval.search.understanding.vocabulary import edit_distances
+from retrieval.search.understanding.spelling import NearWord, correct_question, is_certain_slip, suggest_questions
+from retrieval.search.understanding.vocabulary import compute_edit_distances
 
 WORDS = {
     "heavy": 4, "pump": 60, "warranty": 9, "hospital": 5, "contract": 8, "warehouse": 7, "maximum": 6, "price": 9,
@@ -19,24 +19,24 @@ class Library:
 
     knows_words = True
 
-    def unknown_words(self, text):
+    def find_unknown_words(self, text):
         held = {word.lower() for word in WORDS} | KNOWN
         return [word for word in text.strip("?").split() if word.isalpha() and word.lower() not in held]
 
     def is_ordinary(self, word):
         return word in ORDINARY
 
-    def near(self, word):
-        distances = edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
+    def find_near_words(self, word):
+        distances = compute_edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
         near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
         return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
 
-    def written(self, codes):
+    def find_written_codes(self, codes):
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
-    def codes_near(self, code):
-        distances = edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
+    def find_near_codes(self, code):
+        distances = compute_edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
         near = sorted((edits, each) for edits, each in zip(distances, CODES, strict=True) if edits <= 2)
         return [each for _, each in near]
 
@@ -58,7 +58,7 @@ LIBRARY = Library()
     ],
 )
 def test_what_is_certain_is_put_right(question, corrected):
-    correction = correct(question, LIBRARY)
+    correction = correct_question(question, LIBRARY)
     assert correction.question == corrected
     assert all(typed in question and meant in corrected for typed, meant in correction.replaced)
 
@@ -81,7 +81,7 @@ def test_what_is_certain_is_put_right(question, corrected):
     ],
 )
 def test_what_is_in_doubt_stays(question):
-    assert correct(question, LIBRARY) is None
+    assert correct_question(question, LIBRARY) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_in_doubt_stays(question):
     ],
 )
 def test_what_is_near_is_offered(question, offered):
-    offers = suggest(question, LIBRARY)
+    offers = suggest_questions(question, LIBRARY)
     assert offers[: len(offered)] == offered
     assert len(offers) <= 3
     assert bool(offers) == bool(offered)
