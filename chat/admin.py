@@ -37,7 +37,7 @@ from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Admin pages that show users' questions. Each view is audited."""
+    """Base of the admin pages that show users' questions. It writes each view of such a page to the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -54,7 +54,7 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
-    """Read-only, except that staff can delete rows."""
+    """Base of an admin page on which staff can view and delete rows, but not add or change them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
@@ -98,7 +98,7 @@ class FeedbackInline(ReadOnlyInline):
 
 
 class AnswerList(ChangeList):
-    """The list of answers, without the wide columns that it does not show."""
+    """The change list of answers. Its query leaves out the wide columns, which the list does not show."""
 
     def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
@@ -248,7 +248,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean(self) -> dict[str, object]:
-        """Require the address in OPENAI_BASE_URL, or an address that a source could have."""
+        """Refuse an address that sources may not have, unless it is the address in OPENAI_BASE_URL."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
         try:

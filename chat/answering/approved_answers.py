@@ -1,7 +1,8 @@
 """Find the approved answer to a question, with its current sources.
 
-The question equals a wording except for case and punctuation, or is very similar: by the cosine of both, the same
-question word, numbers and codes (error rates: docs/quality.md).
+A question matches a wording of an approved answer in one of two ways. Either both are equal, except for case and
+punctuation. Or their vectors are very similar, and they share the question word, the numbers and the codes (error
+rates: docs/quality.md).
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from retrieval.types import AssembledContext, ContextBlock, QueryClass, Retrieve
 
 logger = logging.getLogger(__name__)
 
-# Generator and search method of approved answers.
+# The name that approved answers have as their generator and as their search method.
 NAME = "approved"
 
-# The asker may not be allowed to read the sources of the nearest wording.
+# Several candidates are tried, because the user may lack the right to read the sources of the nearest one.
 MOST_CANDIDATES = 5
-# A later question of a conversation with at most these words may depend on earlier ones, so it must equal a wording.
+# A follow-up question with at most this many words may depend on earlier questions, so only an equal wording matches
+# it.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -53,16 +55,16 @@ def read_version(collections: Iterable[int]) -> list[Any]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream; markers have no white space, so they stay whole."""
+    """Split a finished text into pieces to stream. Pieces end at white space, so no marker is split."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
 def find_given(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
 ) -> tuple[AnswerDraft, Completed] | None:
-    """Return the approved answer to the question if the user may read all of its sources; else None.
+    """Return the approved answer to the question, if the user may read all of its sources; else None.
 
-    An answer whose sources have changed is flagged. None also if the database does not answer.
+    An answer whose sources have changed is flagged and not returned. If the database fails, the result is None.
     """
     try:
         for approved, likeness in _candidates(question, filters, history):
@@ -191,7 +193,10 @@ def _give(
 
 
 def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
-    """Return the approver and the time; None if the answer is not approved. An e-mail address is cut at its @."""
+    """Return who approved the answer and when; None if it is not approved.
+
+    A user without a full name is shown by the part of the user name before its @.
+    """
     if approved is None or approved.approved_at is None:
         return None
     person = approved.approved_by

@@ -1,4 +1,4 @@
-"""Renders the result of a table computation as Markdown: a sentence, then the rows."""
+"""Render the result of a computation over a table as Markdown: first a sentence, then the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# Rows shown of an ordered list.
+# Number of rows to show of a list that the question orders.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -46,16 +46,16 @@ _PHRASES = {
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """Render the result in ``language`` if the site has it, else in English.
+    """Render the result as Markdown, in ``language`` if the site has a translation, else in English.
 
-    ``marker_of`` returns a row's marker or "".
+    ``marker_of`` returns the marker of a row, or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, marker_of).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """Render the cell with its unit; a share below 1 also as a percentage."""
+    """Render a cell with its unit. A share below 1 is also shown as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")

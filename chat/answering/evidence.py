@@ -1,8 +1,9 @@
-"""Estimates whether the sources answer a question.
+"""Estimate whether the sources answer a question.
 
-A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
-1958) on the closeness of the closest passage, the share of the question's words in a passage, and names that no
-document contains. The lead of the best passage added no accuracy. Errors: docs/quality.md.
+The estimate is a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal
+Statistical Society, 1958) on three features: the closeness of the closest passage, the share of the question's words in
+a passage, and whether the question has a name that no document contains. A fourth feature, the lead of the best
+passage, did not improve it. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -39,25 +40,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# `unknown_name` reduced answers to 392 questions about missing subjects from 94 to 66, to 419 answerable ones from 394
-# to 392.
+# With `unknown_name`, the site answers 66 instead of 94 of 392 questions about missing subjects, and 392 instead of 394
+# of 419 answerable ones.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# Passages in another language share no words with the question. Below 0.25 are 37 % of 150 English questions about
-# Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150 Dutch ones about English (93 % of 450).
+# A passage in another language shares no words with the question, so only closeness remains. Below 0.25, no answer is
+# given: this concerns 37 % of 150 English questions about Dutch paragraphs and 98 % of 250 about other subjects, and 32
+# % of 150 Dutch questions about English paragraphs and 93 % of 450 about other subjects.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# Used without an embedding or a calibration.
+# Used if the embedder gave no vectors, or its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# Below this probability, the closest passages are results, not an answer.
+# From this probability on, the passages are shown as an answer. Below, they are shown as the closest results.
 ANSWERABLE = 0.6
-# A passage must contain half of the question's words.
+# The same limit if only words were compared: a passage must then contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
 # Below this probability, no language model is called.
 HOPELESS = 0.1
-# Below this probability, only titles are shown: of 40 questions without an answer, 7 of 8 about other subjects, 1 of 32
-# near misses.
+# Below this probability, only titles of documents are shown. These are 7 of 8 questions about other subjects and 1 of
+# 32 near misses, of 40 questions without an answer.
 NEAR = 0.2
-# Units compared by vectors if none contains a word of the question.
+# Number of units to compare by vectors if no unit contains a word of the question.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -82,8 +84,8 @@ _CALENDAR = frozenset(
 class Evidence:
     """The estimated ``probability`` that the sources answer the question, in [0, 1].
 
-    ``by_words``: no embeddings were compared. ``closeness`` is keyed by marker. ``alone`` and ``near`` are markers of
-    sources that reach ANSWERABLE or NEAR alone.
+    ``by_words``: only words were compared, no vectors. ``closeness`` maps a marker to the closeness of its source.
+    ``alone`` are the markers of sources that reach ANSWERABLE without the others, and ``near`` those that reach NEAR.
     """
 
     probability: float
@@ -103,9 +105,9 @@ class Evidence:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if a language model is not worth asking.
+        """True if the sources are too far from the question to ask a language model.
 
-        False if only words were compared: the documents may use others.
+        It is False if only words were compared, because the documents may use other words than the question.
         """
         return not self.by_words and self.probability < HOPELESS
 
@@ -113,7 +115,7 @@ class Evidence:
 def estimate_evidence(
     trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None
 ) -> Evidence:
-    """Return the probability that the results answer the question, with its features."""
+    """Return the probability that the ``sources`` answer the question of ``trace``, with the features behind it."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -135,7 +137,8 @@ def estimate_evidence(
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language must be closer than every passable one in the question's.
+    # A passage in another language is used only if it is closer than the closest passable passage in the question's
+    # language.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
@@ -176,14 +179,14 @@ def _is_given(candidate: Candidate | None) -> bool:
 
 
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
-    """Return the question's names that no searched document contains, even in a similar spelling.
+    """Return the names in the question that no searched document contains, not even in a similar spelling.
 
-    In English or Dutch, a name has a capital inside a sentence; otherwise, and if all sources are foreign, a capital
-    inside the word, such as WiFi.
+    In an English or Dutch question, a name is a word with a capital inside a sentence. In other languages, or if all
+    sources are in another language, only a capital inside the word shows a name, as in WiFi.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
-    # German nouns have capitals too.
+    # In other languages, such as German, ordinary nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
@@ -229,29 +232,30 @@ def places(source: ContextSource) -> list[QuotableUnit]:
 
 
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the closest unit of the source's best passage; None without units.
+    """Return the unit of the source's best passage that is closest to the question; None without units.
 
-    The unit with most of the question's words wins, weighted by rarity, then by shared sequences of four letters: this
-    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, except with
-    ``by_meaning=False`` or a failing embedder.
+    The unit with most of the question's words wins; rare words weigh more. Ties are decided by common sequences of four
+    letters. This is as accurate as sentence vectors (docs/quality.md). If no unit shares a word with the question,
+    vectors decide, unless ``by_meaning`` is False or the embedder fails.
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit that is closest to the question; None without units."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := drop_name(question)) != question:
-        # The words of a follow-up come first; the code that was put before it decides between equal units.
+        # The reformulation put a code before a follow-up question. The other words of the question come first; the code
+        # decides between equal units.
         alone = _weigh(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
     shares = _weigh(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # A section's opening is about its heading, so the first block wins.
+        # Of units that share the same words, those in the first block win: the beginning of a section is about its
+        # heading.
         asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())
@@ -267,7 +271,10 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
 
 
 def _weigh(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
-    """Return the weights of the question's words in each text, by their rarity among the texts."""
+    """Return, for each text, the summed weight of the question's words in it.
+
+    Words that few texts contain weigh more.
+    """
     weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
     return [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
 

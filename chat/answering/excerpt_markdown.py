@@ -1,4 +1,4 @@
-"""Write an excerpt as Markdown, with a marker after each stretch of a document. PURE."""
+"""Write an excerpt as Markdown, with a marker after each contiguous part of the document. PURE."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from retrieval.text.markup import open_notes, opens_note, strip_markup
 LONGEST_MARKER = len(" … [999]")
 
 
-# The block is longer than the excerpt.
+# This sign shows that the document goes on after the excerpt.
 GOES_ON = "…"
 
 
-# Headings of an excerpt are not headings of the answer, so they become bold lines.
+# The patterns below rewrite a document's markup. Its headings become bold lines: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Tags of Jekyll, Liquid, Hugo and ERB are removed: their output is unknown.
+# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -43,7 +43,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """Return the excerpt as Markdown, if ``is_cited`` with a marker after each span."""
+    """Return the excerpt as Markdown. If ``is_cited``, each span ends with the source's marker."""
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -58,7 +58,10 @@ def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return the span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently."""
+    """Return the span of the unit's text in ``shown``, an excerpt as Markdown, to highlight it.
+
+    None if the unit is the whole excerpt, or if its Markdown differs from its text.
+    """
     words = _prose(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
@@ -66,7 +69,10 @@ def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """Yield the text of the spans, joined if only white space, pictures or titles of notes are between them."""
+    """Yield the Markdown of each span of the excerpt.
+
+    Two spans are joined if the document has only white space, pictures or titles of notes between them.
+    """
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
@@ -96,7 +102,7 @@ def _says_something(between: str) -> bool:
 
 
 def _unfenced_code(source: ContextSource) -> Iterator[Span]:
-    """Yield code without fences: a file of source code, or code marked by its indentation."""
+    """Yield the spans of code without fences: a file of source code, or code that is only indented."""
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
     for block in blocks_of(source):
@@ -156,7 +162,7 @@ def _table_as_markdown(match: re.Match[str]) -> str:
 def _without_bars(text: str) -> str:
     """Write table rows without a head as "**first cell** – second – third".
 
-    Markdown would show their bars.
+    Markdown would show the bars of such rows as text.
     """
     lines: list[str] = []
     in_code = is_headed = False
@@ -182,10 +188,10 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Remove the indentation of text cut out of an indented block.
+    """Remove the indentation of a text that was cut out of an indented block.
 
-    All lines but the first lose their common indentation. If the first line is indented, the following lines with at
-    least its indentation lose that much.
+    If the first line is indented, the lines that follow it with at least this indentation lose as much. Else all lines
+    but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

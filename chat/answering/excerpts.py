@@ -16,18 +16,19 @@ from retrieval.text.sentences import split_sentences
 
 Span = tuple[int, int]
 
-# Characters, about a screen of prose. Lists, procedures, tables and code may be longer: a part of them is useless.
+# In characters, about a screen of prose. Lists, procedures, tables and code may be longer, because a part of them is of
+# no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# Characters of an opening with its sub-sections.
+# In characters: the beginning of a section together with its sub-sections.
 LONGEST_OPENING = 1_400
-# Only the last sentence, within these characters, can announce the next block.
+# A block can announce the next one only in its last sentence, which is searched within this many characters.
 LONGEST_ANNOUNCEMENT = 240
 # Characters shown around the marked row of a long table.
 LONGEST_ROWS = 700
 
 
-# These words in the last sentence of a text announce the next block.
+# The last sentence of a block announces the next block if it contains one of these words, or a colon.
 _ANNOUNCEMENT = re.compile(
     r":|\b(?:as follows|following|below|these steps|als volgt|volgende|hieronder|deze stappen)\b", re.IGNORECASE
 )
@@ -36,10 +37,10 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The shown part of one source: the document's text at ``spans``, in order.
+    """The part of one source to show: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above rows cut off from it, ``heading`` above a text that needs it. ``goes_on``: the section
-    is longer than the excerpt.
+    ``table_head`` is shown above table rows without their head, ``heading`` above a text that is unclear without it.
+    ``goes_on``: the section continues after the excerpt.
     """
 
     source: ContextSource
@@ -55,12 +56,12 @@ class Excerpt:
 
 
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """Cut the excerpt around ``unit``, the place of a passage closest to the question.
+    """Cut the excerpt to show around ``unit``, the sentence, item or row of a passage that is closest to the question.
 
-    A section that fits a screen is shown whole, with the sub-sections that fit. A card beside an answer (``is_card``)
-    adds the passage's other short sections. A longer section is cut to the unit's block, the blocks that it announces,
-    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
-    lead-in, rows with their header.
+    A section that fits on a screen is shown whole, with its sub-sections if they fit too. ``is_card`` adds the
+    passage's other short sections. Of a longer section, the excerpt has the unit's block, the blocks that it announces,
+    and blocks around them. A block that is too long itself is cut around the unit: a procedure from its first step, a
+    list with its lead-in, rows with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -92,9 +93,9 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 
 
 def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
-    """Return the unit's section with the sub-sections behind it that fit.
+    """Return the unit's section with as many of its sub-sections as fit.
 
-    All sections of the unit's passage are returned if they have at most ``longest_passage`` characters.
+    If the unit's passage has at most ``longest_passage`` characters, all of its sections are returned.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -139,7 +140,7 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether a short text introduces the table below it: "The hours differ by ward"."""
+    """Return whether ``block`` is short and a table follows, as after "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -153,7 +154,7 @@ def _grown(source: ContextSource, section: Sequence[Block], first: int, last: in
 
 
 def _within_block(unit: QuotableUnit) -> Excerpt:
-    """Return the part around the unit of a block that is too long."""
+    """Return an excerpt of the unit and its neighbours, from a block that is too long to show."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -172,7 +173,7 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
         first -= 1
     if unit.block.kind is BlockKind.STEPS:
-        # A reader needs a procedure from its first step.
+        # A procedure is shown from its first step, because later steps alone are of no use.
         first = 0
         while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= LONGEST_BLOCK:
             last += 1
@@ -191,10 +192,10 @@ def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """Return the excerpt, under its heading if the text needs it.
+    """Return the excerpt of ``spans``, with the section's heading if the text needs it.
 
-    It does if only the heading contains a word of the question, or announces the list that begins the excerpt:
-    exclusions of a warranty would read like its coverage.
+    The heading is needed in two cases. Either it alone contains a word of the question. Or a list without a lead-in
+    begins the excerpt: without their heading, the exclusions of a warranty would read like its coverage.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
@@ -206,6 +207,6 @@ def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *,
 
 
 def read_text(source: ContextSource, start: int, end: int) -> str:
-    """Return the part of the document's ``text[start:end]`` that is in the source."""
+    """Return the document's ``text[start:end]``, or the part of it that the source contains."""
     offset = source.block.start
     return source.block.content[max(0, start - offset) : max(0, end - offset)]

@@ -1,7 +1,7 @@
-"""Recognises by rules questions that try to instruct the site. PURE.
+"""Recognise, by rules, texts that try to instruct the site instead of asking a question. PURE.
 
-The rules find 142 of 203 public attempts, many in German (deepset/prompt-injections), and none of its 343 ordinary
-questions. Rules for disguises (base64, spaced letters) found only two more.
+Measured on deepset/prompt-injections: the rules find 142 of its 203 attempts, many of which are German, and none of its
+343 ordinary questions. Rules for disguised texts (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST = r"(?:^|[.!?:;]\s+)"
 _ORDERED = r"(?:^|[.!?:;]\s+|\bnow\s+|\bplease\s+)"
 
 _RULES: dict[str, tuple[str, ...]] = {
-    # Cancels earlier instructions, or the documents.
+    # The text cancels earlier instructions or the documents.
     "set aside": (
         rf"\b{_SET_ASIDE}{_FILL}(?:\s+{_EARLIER}|\s+(?:system|safety|default)){{0,2}}\s+{_INSTRUCTIONS}\b",
         rf"\b{_SET_ASIDE}{_FILL}\s+{_EARLIER}\b(?:\s*[.,:;!]|\s+and\b|$|\s+(?:information|text|context|tasks?|input"
@@ -84,7 +84,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"|\bantworte\s+im\s+stil\b|\brole-?playing\s+as\b",
         r"\b(?:stay|remain|break|fall)\b.{0,20}\b(?:in\s+(?:their|your)\s+roles?|character)\b",
     ),
-    # Dictates words of the answer.
+    # The text dictates words of the answer.
     "dictated": (
         r"\b(?:just|only|instead|simply|then|but)\s+(?:output|print|say|write|reply|respond|answer)\b"
         r"(?:\s+(?:with|the\s+following))?\s*+:?\s*+[\"“‘'«]",
@@ -100,7 +100,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"[.!\s]*(?:that\s+is|now|das\s+|nun|nu\b|forget|vergiss|vergeet)",
         r"\bdespite\s+what\s+you.?ve\s+been\s+told\b|\babweichend\s+zu\s+vorherigen\b",
     ),
-    # Forbids reading the documents.
+    # The text forbids the use of the documents.
     "documents": (
         r"\b(?:do(?:n.?(?:no)?t|\s+not)|never)\s+(?:look|use|read|answer|consult)\b.{0,40}"
         r"\b(?:the|these|those|your)\s+(?:provided\s+)?(?:documents|sources|context|articles)\b",
@@ -108,7 +108,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\buit\s+je\s+eigen\s+kennis\b|\bgebruik\s+(?:de\s+)?(?:bronnen|documenten)\s+niet\b",
         r"(?:^|\s)\$?(?:documents?|context)\s*+:\s*+\{?.{10,2000}?(?:question|vraag)\s*+:",
     ),
-    # Contains role markup of models' prompts.
+    # The text contains the markup that separates roles in models' prompts.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id)\|>|\[/?INST\]|<</?SYS>>",
         r"\n[^\S\n]*(?:system|assistant|human)\s*:|\bhuman:\s*human:|(?<!\S)(?:\\n\s*)?instruction\s*:\s*\w",
@@ -124,6 +124,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """Return the name of the matching rule; empty for a question."""
+    """Return the name of the first rule that matches the text; empty if none does."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

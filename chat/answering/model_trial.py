@@ -1,6 +1,6 @@
-"""Tries once per model and server whether a language model calls functions correctly.
+"""Test whether a language model calls functions correctly, once for each model and server.
 
-Small models write calls as their answer, or call although the sources answer.
+Small models often write a call as text of the answer, or call a function although the sources answer the question.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a trial question; fields are None after an ``error``."""
+    """The result of a model's trial, to show on the admin page.
+
+    Fields are None if they were not reached before an ``error``.
+    """
 
     text: str = ""
     first_seconds: float | None = None
@@ -58,7 +61,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, for as long as four short answers take."""
+    """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_build_client(model), tried)
@@ -87,12 +90,12 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Return whether the model passed its trial; an untried model's trial starts in the background."""
+    """Return whether the model passed its trial. If it was never tried, queue the trial and return False."""
     model = writers.list_language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A killed worker left the trial unfinished.
+    # A trial without a result after this time was lost, because its worker was killed.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())

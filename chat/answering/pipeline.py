@@ -1,4 +1,4 @@
-"""Answer a question: search, assemble, stream, cite. It uses no request and no saved row."""
+"""Answer a question: search, select sources, write, cite. No request and no saved row is needed."""
 
 from __future__ import annotations
 
@@ -65,21 +65,22 @@ async def answer(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
-    The draft is updated, so that a caller can stop in the middle. ``history`` are the conversation's earlier turns,
-    oldest first, which complete a follow-up question. An instruction to the site is neither searched nor shown to a
-    model: the only event is a Completed. ``subject`` is the visitor, for whom a search profile may be chosen; empty:
-    the published one. A ``profile`` is used instead, without approved answers. ``model`` names the writer; empty: the
-    site's default; ``extractive`` quotes the documents. ``without_model`` is the reader's notice that no language model
-    may be used; empty: one may. ``instructions`` are for the model; None: the active ones of the only collection of all
-    sources. ``tried`` questions of passages count as if they were stored.
+    The draft is updated while the answer is written, so a caller that stops early can use it. The joined tokens are the
+    completed text. If the model failed on the way, Completed contains a replacement and a notice. For an instruction to
+    the site, the only event is a Completed: there is no search, and no model is asked.
 
-    The joined tokens are the completed text. If the model failed on the way, `Completed` contains a replacement and a
-    notice.
+    - ``history``: earlier turns of the conversation, oldest first. They complete a follow-up question.
+    - ``subject``: the visitor, for whom an experiment may choose a search profile. Empty: the published profile.
+    - ``profile``: use this search profile, and no approved answers.
+    - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
+    - ``without_model``: if not empty, use no language model, and tell the reader this reason.
+    - ``instructions``: curators' instructions to the model. None: the active ones of the sources' only collection.
+    - ``tried``: questions that are assigned to passages for this search only.
     """
     if ended := await in_thread(_answer_unsearched, question, filters):
         yield ended
         return
-    # A run measures the search, so approved answers are skipped.
+    # A caller that gives a profile measures the search, so approved answers are skipped.
     if profile is None and (given := await in_thread(find_given, question, filters, history)) is not None:
         draft, approved = given
         yield draft
@@ -87,7 +88,7 @@ async def answer(
             yield AnswerToken(piece)
         yield approved
         return
-    # Refused instructions must not return as part of the conversation.
+    # An instruction that was refused earlier must not reach the model as part of the conversation.
     history = [turn for turn in history if not await in_thread(find_instruction, turn.question)]
     try:
         draft = await in_thread(find_sources, question, filters, method, history, subject, profile, tried)
@@ -124,7 +125,7 @@ async def answer(
 
 
 def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
-    """Refuse an instruction to the site, or answer a greeting; None for other texts."""
+    """Return the reply to an instruction or a greeting, which needs no search; None for a question."""
     rule = find_instruction(question)
     if not rule:
         return answer_greeting(question, filters)
@@ -137,14 +138,14 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # The searched question counts: a rewritten follow-up, or the corrected spelling.
+        # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # A failed vector retriever has its own notice.
+    # If the vector retriever failed, another notice says so.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
@@ -163,9 +164,9 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> OpenAICompatibleGenerator | None:
-    """Return the writer; None if the documents are quoted."""
+    """Return the generator of the language model, and name the writer in the draft; None if documents are quoted."""
     generator = None
-    # A computed result is exact, so no model rewrites it.
+    # A computed result is exact, so no model may rewrite it.
     if draft.computed is None:
         try:
             generator = writers.find_generator(model)
@@ -188,10 +189,13 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer; a model that may refuse is asked unless it is hopeless."""
+    """Return whether to write an answer.
+
+    A model that may refuse is asked about all questions except hopeless ones, because it can judge the sources itself.
+    """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # Words alone are weak evidence: a model may find more in the sources.
+    # If only words were compared, the evidence is weak, and a model may find an answer that they do not show.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -244,21 +248,22 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
 
 
 def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """Return the answer in the documents' words, or computed over a table's rows.
+    """Return the answer that quotes a document, or that was computed over a table.
 
-    Rows shown instead of a quoted row are added to the draft. Raises: NoAnswer.
+    If the best quotation is a table row, the matching rows of its table replace it, and become the draft's sources.
+    Raises: NoAnswer.
     """
     if draft.computed is None:
-        # The model that failed got merged blocks; a quotation uses the single results.
+        # A model gets merged blocks as its sources; a quotation needs the single results.
         draft.sources = draft.results
         quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
-            # The text is verbatim, so there is no support to verify.
+            # The text is a quotation, so its support needs no check.
             return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # Words do not show whether a computed value is right, so statements are not checked.
+    # A comparison of words cannot show whether a computed value is right, so sentences are not checked.
     return _complete(draft, text, Verified(verify(text, draft.sources).citations))
 
 

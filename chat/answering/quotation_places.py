@@ -1,4 +1,4 @@
-"""Find the page and the headings of quoted words."""
+"""Find the page and the headings at which quoted words begin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
 
 def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
     passage, start = quotation.passage, quotation.start
-    # Between two pages, the earlier page counts.
+    # A quotation that begins between two pages gets the earlier page.
     index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
     return replace(
         passage,

@@ -1,4 +1,4 @@
-"""Answers a model's calls to tables while it writes."""
+"""Run a language model's calls to tables while it writes an answer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
-# Share of the context for results, and their limits in tokens.
+# Share of the model's context for results of tables, with the most and the fewest tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# Characters shown in the debug panel.
+# Number of a result's characters that the debug panel shows.
 LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """A model's calls to tables; ``output`` may cite their rows. ``ends_at`` is monotonic."""
+    """Runs a model's calls to tables. ``output`` learns the rows that the model may cite.
+
+    ``ends_at`` is a time of `time.monotonic`.
+    """
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
@@ -34,7 +37,10 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
-        """Return the messages to add: calls and results. Raises: ModelFailed."""
+        """Run the calls, and return the messages to add to the prompt: the calls and their results.
+
+        Raises: ModelFailed.
+        """
         sent = [call.as_sent() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:

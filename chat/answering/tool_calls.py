@@ -1,7 +1,7 @@
-"""Describes the function that a model may call, and parses its calls. PURE.
+"""Describe the function that a model may call, and parse the model's calls. PURE.
 
-OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``. Ollama sends
-complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
+Servers send calls in different ways. OpenAI and vLLM send a call's id and name once and its arguments in pieces, which
+``index`` connects. Ollama sends complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class SentFunction(TypedDict):
-    """A called function; ``arguments`` are JSON."""
+    """The function of a call. ``arguments`` are a JSON text."""
 
     name: str
     arguments: str
@@ -64,7 +64,7 @@ class SentCall(TypedDict):
 
 
 class DialogueMessage(TypedDict):
-    """A model's calls, or the result of one."""
+    """A message with a model's calls, or with the result of one call."""
 
     role: Literal["assistant", "tool"]
     content: str
@@ -73,7 +73,7 @@ class DialogueMessage(TypedDict):
 
 
 class Unanswerable(Exception):
-    """A call that cannot be run; the message is for the model."""
+    """The call cannot be run. The model reads the message."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """Return the question to the tables. Raises: Unanswerable."""
+        """Return the call's question to the tables. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
@@ -102,7 +102,7 @@ class Call:
 
 
 class CallsOfRound:
-    """The first calls of one completion, collected from pieces."""
+    """Collects the first calls of one completion from its pieces."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []

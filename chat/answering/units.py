@@ -1,4 +1,4 @@
-"""Cut sources into quotable units: sentences, list items, table rows and code, with exact offsets. PURE."""
+"""Cut sources into units that can be quoted: sentences, list items, table rows and code, with exact offsets. PURE."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-# An entry of a table of contents consists of links within the site.
+# This matches an entry of a table of contents: it consists of links within the site.
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """A part of ``block``: the document's ``text[start:end]``.
+    """A sentence, list item, table row or piece of code in ``block``: the document's ``text[start:end]``.
 
     ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
     the head of the row's table.
@@ -77,7 +77,7 @@ class SourceSection:
 
 
 def blocks_of(source: ContextSource) -> tuple[Block, ...]:
-    """Return the blocks of a source in order. They are parsed from its text if they were not stored."""
+    """Return the blocks of a source in order. If they were not stored, they are parsed from its text."""
     context = source.block
     if context.blocks:
         return context.blocks
@@ -98,7 +98,7 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _units_of(source)]
 
 
-# Each answer asks for the units of its sources several times.
+# Writing one answer needs the units of its sources several times.
 @functools.lru_cache(maxsize=128)
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -143,11 +143,11 @@ def _level(source: ContextSource, heading_start: int | None) -> int | None:
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
-    """Yield start, end and kind of each unit of a block, and the head of its table."""
+    """Yield each unit of a block: start, end, kind, and the head of its table."""
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question of an FAQ is no answer; it becomes the heading of its answer.
+        # The question in an FAQ is not quoted; it is the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
@@ -171,7 +171,7 @@ def _question(content: str, block: Block) -> str:
 
 
 def find_table_head(content: str, block: Block) -> str:
-    """Return the head of a table as Markdown; empty if the table or this text has none."""
+    """Return the head of the block's table as Markdown; empty if there is no head within ``content``."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
@@ -179,14 +179,17 @@ def find_table_head(content: str, block: Block) -> str:
 
 
 def convert_row(row: str, *, is_head: bool) -> str:
-    """Return an HTML table row as Markdown, a head with the line below it."""
+    """Return an HTML table row as a Markdown row; if ``is_head``, with the line |---| below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"
     return f"{line}\n|{'---|' * len(cells)}" if is_head else line
 
 
 def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """Return a section's heading without markup; if it is before the source, the stored one of the passage."""
+    """Return the heading of a section without markup.
+
+    If it is outside the source, the passage's stored heading is returned.
+    """
     context = source.block
     if heading_start is None:
         return plain_title(context.best.document_title)
@@ -199,5 +202,5 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
 
 
 def text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text. The text above a row or an item precedes it, because the unit alone says little."""
+    """Return the unit's text with its heading and table head before it, because a row or an item alone says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

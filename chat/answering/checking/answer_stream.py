@@ -1,6 +1,7 @@
-"""Shows a model's text while it is written, with the site's markers and without unknown links.
+"""Turn a model's text into the text to show, while the model is still writing.
 
-The text is stored unchanged; edits do not depend on its division into pieces.
+The shown text has the site's markers, and no links to addresses that the sources do not contain. The model's own text
+is stored unchanged. The result does not depend on how the text is divided into pieces.
 """
 
 from __future__ import annotations
@@ -39,18 +40,20 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A longer run of letters and digits (about eight words) from the prompt's rules reveals them.
+# If the text repeats a run of more letters and digits of the prompt's rules (about eight words), it reveals the rules.
 LONGEST_SHARED = 40
-# Limits after which a model is in a loop.
+# A sentence of the least length that occurs so often, or a short cycle of characters that does, shows that a model
+# loops.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN.
+# LONGEST_OPEN: a longer sentence without an end is shown without markers. LOOKS_AGAIN: an unfinished sentence is
+# checked again after it grew by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# Characters that show an answer's language.
+# Number of characters from which the language of an answer is detected.
 LONGEST_TEXT = 1_000
 # A model may repeat a shorter text on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# Answers that begin like this are shown only when they say more.
+# Refusals often begin with these words. Such a text is held back until a sentence asserts something.
 _OPENINGS = (
     "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
     "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
@@ -69,10 +72,10 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 
 
 class AnswerStream:
-    """The shown text of a model's answer, piece by piece.
+    """Converts a model's text into the text to show, piece by piece.
 
-    Addresses of ``sources`` may be linked. Opening sentences that repeat an answer in ``history`` are left out, because
-    small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
+    Only addresses that ``sources`` contain are linked. First sentences that repeat an answer in ``history`` are left
+    out, because small models repeat them. ``declines`` is True if the finished text refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -101,7 +104,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Offsets in `written`: beginning of shown text, end of complete text, end of shown text.
+        # Four offsets in `written`: `_begin` of the shown text, `_skipped` repeated sentences, `_open` (the end of
+        # complete sentences), and `_shown` (the end of the text shown so far).
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -128,7 +132,10 @@ class AnswerStream:
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown now. Raises: AnswerWithheld."""
+        """Add a piece of the model's text, and return the text that can be shown now.
+
+        Raises: AnswerWithheld.
+        """
         if self.is_looping:
             return ""
         self._refuse_secrets(piece)
@@ -144,7 +151,7 @@ class AnswerStream:
         return "" if self.gives_up else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text reveals the site's function or rules that no source contains."""
+        """Raise AnswerWithheld if the text names the site's function or quotes its rules, and no source does."""
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
@@ -287,18 +294,21 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the text to show up to ``end``, or less if it may still change."""
+        """Return the text between the shown text and ``end``, with its edits.
+
+        It stops earlier where more text may change it.
+        """
         if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # The model may refuse after a call of a function.
+            # A model may write NO_ANSWER after other text, when a function's result did not help.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._move_late(edit) for edit in self._edits]
-        # The prompt wrote brackets of documents as ⟦ ⟧.
+        # The prompt wrote the brackets of documents as ⟦ ⟧, so a quotation gets its [ ] back.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
@@ -355,7 +365,7 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the beginning of the last sentence, or of a heading after it."""
+    """Return the offset where the last sentence begins, or a heading after the last sentence."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:

@@ -1,7 +1,7 @@
-"""Neutralises the addresses in a model's answer that no source contains. PURE.
+"""Disable those addresses in a model's answer that no source contains. PURE.
 
-A neutralised address is shown as text in Markdown, here or by API clients. Code is treated like prose, because programs
-differ on where it begins. Only these places are changed:
+A disabled address is shown as plain text by this site and by API clients that render Markdown. Code gets no exception,
+because programs differ on where code begins. Only these places are changed:
 
 - an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
 - ``[label](target)`` with an unknown target outside the site: a space before the bracket;
@@ -50,12 +50,12 @@ _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
 _SIGNS = " \t>*+-0123456789.)"
-# Targets and tags that lead to other sites or run scripts.
+# These patterns match link targets and tags that lead to other sites or run scripts.
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
 _BEHIND = 66
-# CommonMark 0.31, 4.7.
+# In characters: the limit of CommonMark 0.31, section 4.7.
 _LONGEST_LABEL = 1000
 
 
@@ -64,7 +64,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset, at least ``begin``, before which no edit depends on more text."""
+    """Return the last offset between ``begin`` and ``end`` up to which the edits are final, whatever text follows."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
@@ -86,7 +86,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return the text to show at ``at``, and the offset to continue from."""
+    """Return what to show for the sign at ``at``, which may begin an address, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
@@ -186,5 +186,5 @@ def _break(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # Adjacent brackets would create a link.
+    # "](", "][" and "]:" would create a link, so a space separates them.
     return re.sub(r"\](?=[(\[:])", "] ", broken)
