@@ -1,12 +1,10 @@
-"""Errors between a question and its answer."""
-
 from __future__ import annotations
 
 from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """The question is invalid; the message is for the asker."""
+    """The question cannot be answered as it is. The user reads the message."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -14,7 +12,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """The question is rejected for now; the message is for the asker."""
+    """The question cannot be answered now. The user reads the message."""
 
     status: int
 
@@ -36,15 +34,15 @@ class BudgetSpent(AskLater):
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question, and the answer says so."""
+    """The sources do not answer the question."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be queried now; the message is for the model."""
+    """The tables cannot be queried now. The model reads the message."""
 
 
 class AnswerWithheld(ModelFailed):
-    """The model repeated confidential text: `prompt` (the rules) or `function`."""
+    """The model's text quotes the rules of its prompt (`prompt`) or names its function (`function`)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

@@ -19,20 +19,20 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# The protocol cannot withdraw text; this line ends withdrawn text.
+# The protocol has no event that withdraws text. This line separates the withdrawn text from the text that replaces it.
 WITHDRAWN = "\n\n---\n\n"
 
 
 async def chunks(
     answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
-    """Yield chunks of the completion; the last has all fields of the answer, or an error.
+    """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the model failed half-way or the process died, the whole answer follows behind a ruled line, and the last chunk
-    contains it as ``answer``.
+    If the model fails half-way or its process dies, the chunks continue with a ruled line and the whole new answer. The
+    last chunk then also contains it as ``answer``.
     """
     await give_back_connection()
-    # OpenAI sends an empty `usage` before the end.
+    # OpenAI sends ``"usage": null`` in each chunk before the last.
     beside: dict[str, object] = {"usage": None} if include_usage else {}
     yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, beside))
     sources: list[SourcePayload] = []

@@ -1,4 +1,4 @@
-"""A chat completion and its fields, made of an answer's payloads."""
+"""Build chat completions and their fields from an answer's payload."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """The fields that all chunks of one completion share; ``site`` has no closing slash."""
+    """Builds one completion, whole or in chunks. The fields are common to all chunks.
+
+    ``site`` is the site's address without a slash at the end.
+    """
 
     id: str
     created: int
@@ -70,7 +73,7 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def whole(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        """Return the completion with an answer of chat.streaming.payloads.completed."""
+        """Return the whole completion. ``answer`` is the result of `chat.streaming.payloads.completed`."""
         answer, sources = number_in_order(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
@@ -92,7 +95,7 @@ class ChatCompletion:
         }
 
     def content(self, answer: CompletedPayload) -> str:
-        """Return the answer, its notice and perhaps its sources as text."""
+        """Return the answer as one text with its notice. If ``lists_sources``, a list of the sources follows."""
         cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
         return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
@@ -100,7 +103,7 @@ class ChatCompletion:
     def chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
-        """Return a piece of the answer; ``beside`` are fields outside the protocol."""
+        """Return a chunk with a piece of the answer. ``beside`` are extra fields that are not part of the protocol."""
         chunk: ChunkBody = {
             **self._build_envelope("chat.completion.chunk"),
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],
@@ -108,7 +111,7 @@ class ChatCompletion:
         return {**chunk, **beside}
 
     def usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
-        """Return the used tokens, estimated without a model."""
+        """Return the number of tokens. If no model wrote the answer, it is estimated from the texts."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _estimate_tokens([whole_text(answer)]),
@@ -126,7 +129,7 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def beside(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
-        """Return all fields that `ask` returns.
+        """Return the fields that `ask` returns, under names that have no other meaning for clients.
 
         `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
         """
@@ -139,12 +142,15 @@ class ChatCompletion:
         }
 
     def cite(self, answer: CompletedPayload) -> CitedPart:
-        """Return the citations, and annotations as for web pages: the n-th belongs to number n."""
+        """Return the citations, and as annotations, which clients know from web searches.
+
+        The n-th belongs to marker [n].
+        """
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # Deleted documents keep their position in the list.
+            # A deleted document has no page. Its annotation stays, so that the later ones keep their positions.
             url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
@@ -165,9 +171,10 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 
 
 def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """Assign numbers from 1 to the ``markers`` in order of appearance.
+    """Renumber the ``markers`` in a text in order of appearance, from 1.
 
-    Return the text, and pairs of a marker's end and the shift behind it; extend ``numbers`` (old to new).
+    Return the new text, and pairs (end of a marker, shift of the offsets after it). ``numbers`` maps old to new
+    numbers; new ones are added.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -180,9 +187,9 @@ def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tup
 def number_in_order(
     answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
-    """Return the answer and its sources, numbered in order of appearance.
+    """Return the answer and its sources with numbers in order of appearance.
 
-    Clients show the n-th annotation for ``[n]``. ``numbers`` were used in the stream.
+    Clients show the n-th annotation for ``[n]``. ``numbers`` maps old to new numbers that the stream has used already.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

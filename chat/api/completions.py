@@ -1,6 +1,6 @@
-"""Serves OpenAI's chat completions from the site's own answers.
+"""Serve OpenAI's chat completions from the site's own answers.
 
-Parameters that would change an answer's meaning are refused; parameters that only tune a model are ignored.
+Parameters that would change the meaning of an answer are refused; parameters that only tune a model are ignored.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class CompletionsView(OpenAIView):
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")
         try:
-            # The protocol has no conversation ids.
+            # The protocol has no conversation ids, so the conversation is found by its last reply.
             answer = begin_answer(
                 request,
                 fields["question"],
                 conversation_id=_find_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The request names no conversation, so no earlier choice of a model counts.
+                # The request names the model, so a model chosen earlier in the conversation is not used.
                 model=writer or next(iter(list_choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
             )
         except ValidationError as refused:
-            # The question's field is `messages` in this protocol.
+            # An error of the field `question` is reported as one of `messages`, the name in this protocol.
             named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
             raise ValidationError(named) from refused
         completion = ChatCompletion(
@@ -87,10 +87,10 @@ class CompletionsView(OpenAIView):
 
 
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
-    """Return the user's conversation that ends with the messages' last reply, or None.
+    """Return the user's conversation whose last answer is the last reply in ``history``; None if there is none.
 
-    Otherwise each follow-up would begin a new conversation. Callers without an account must not join strangers'
-    conversations.
+    Without this, each follow-up would begin a new conversation. Callers without an account always get None, because
+    they must not join the conversations of strangers.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -99,7 +99,7 @@ def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The reply has other numbers, and perhaps more text.
+    # The client's reply has renumbered markers, and may have more text, such as a list of sources.
     said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
     answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)

@@ -1,4 +1,4 @@
-"""The endpoint for embeddings of OpenAI's protocol."""
+"""Serve the embeddings endpoint of OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from retrieval.search.search_places import place_to_search
 MOST_EMBEDDED = 2048
 
 
-# Other searches wait for at most one batch.
+# Searches use the same embedder, and wait at most for a batch of this size.
 EMBEDDED_AT_ONCE = 32
 
 

@@ -1,4 +1,4 @@
-"""API views of questions, answers and conversations."""
+"""API views for questions, answers and conversations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """A view for callers who may ask."""
+    """Base of the API views for callers who may ask questions."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -68,7 +68,10 @@ class AskersView(ApiView):
 
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller asked for; without an account also unowned answers. Raises: Http404."""
+    """Return an answer to a question of the caller. A caller without an account also gets unowned answers by their id.
+
+    Raises: Http404.
+    """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
         answers = answers | list_unowned_answers()
@@ -129,7 +132,7 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """Answer a question with citations, from the documents that the caller may read."""
-        # A session of a caller without cookies would be left behind.
+        # Only a caller who sent a session cookie gets a session: without cookies, a session would never be used again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, get_visitor(request._request) if is_visitor else "")
         if asked["stream"]:
@@ -142,7 +145,7 @@ class AskView(AskersView):
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
-    """Validate ``body`` and save its question. Raises: see :func:`begin_answer`."""
+    """Validate ``body`` and create the answer to its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
@@ -161,7 +164,7 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Save the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
+    """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
         return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
@@ -169,10 +172,11 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 
 
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
-    """Wait until the answer is written.
+    """Wait until the answer is written, and return it.
 
-    If the caller disconnects, Django cancels this, so the writing stops. Raises: Unavailable with the answer's error;
-    InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
+    If the caller disconnects, Django cancels this call, which also stops the writing. Raises: Unavailable with the
+    error of a failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its
+    sources.
     """
     if not connection.in_atomic_block:
         connection.close()

@@ -1,4 +1,4 @@
-"""Answers as server-sent events of the API."""
+"""Send answers as server-sent events of the API."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from core.api.callers import caller_of
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """Stream the answer's events after ``after`` while the caller may read them.
+    """Stream the events that follow the event id ``after``, as long as the caller may read the answer.
 
-    The first event names the answer and its conversation, so that a reader can return or stop the writing.
+    The first event contains the ids of the answer and of its conversation. A reader needs them to reconnect, or to stop
+    the writing.
     """
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
@@ -28,7 +29,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     caller = caller_of(request)
 
     async def encoded() -> AsyncIterator[bytes]:
-        # Early bytes show an open connection to proxies and readers.
+        # These first bytes show to proxies and clients that the connection is open.
         yield sse.comment("open")
         await give_back_connection()
         following = readers.follow_as_reader(answer.pk, request.user, after, session_key=session_key, caller=caller)
@@ -42,7 +43,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
 
 
 async def give_back_connection() -> None:
-    """Close the database connection, which a waiting stream must not keep."""
+    """Close the database connection, because a stream that waits must not occupy one."""
     await sync_to_async(connections.close_all)()
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's protocol except chat completions."""
+"""Serve OpenAI's protocol, except chat completions and embeddings."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)
 
-# This model asks all documents, `ragsite/<collection>` one collection; `@<language model>` names the writer.
+# The model with this name answers from all documents, and `ragsite/<collection>` from one collection. A name may end
+# with `@<language model>`, which then writes the answer.
 ALL = "ragsite"
 
 
 class OpenAIView(AskersView):
-    """A view with OpenAI's errors: ``{"error": {"message", "type", "param", "code"}}``."""
+    """Base of the views whose errors have OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
@@ -60,9 +61,9 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: AnyUser) -> list[ModelBody]:
-    """Return models for all documents and for each readable collection, and the embedder.
+    """Return a model for all documents, one for each collection that the user may read, and the embedder.
 
-    Each but the embedder is repeated with every language model that the user may choose.
+    All but the embedder are listed again with each language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -77,7 +78,10 @@ def models_for(user: AnyUser) -> list[ModelBody]:
 
 
 def embedding_model() -> ModelBody:
-    """Return the embedder; vectors of different ids cannot be compared."""
+    """Return the embedder as a model.
+
+    Its id changes with it, because vectors of different embedders cannot be compared.
+    """
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 
@@ -109,7 +113,7 @@ class ModelView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """Rejects the rest of OpenAI's protocol."""
+    """Refuses all other paths of OpenAI's protocol."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(

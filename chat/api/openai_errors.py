@@ -37,7 +37,7 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 def respond_to(exception: Exception, context: Any) -> Response:
-    """Return an exception as an error of OpenAI's protocol."""
+    """Return the response for an exception, in the form of OpenAI's protocol."""
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request of OpenAI's protocol broke.", exc_info=exception)
@@ -50,7 +50,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
             code = "rate_limit_exceeded"
         case ValidationError():
             param, found = _find_first(exception.detail)
-            # Most programs show only the message.
+            # Most clients show only the message, so it begins with the field.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())

@@ -1,5 +1,3 @@
-"""Types of the bodies of OpenAI's protocol."""
-
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -19,7 +17,7 @@ class ErrorBody(TypedDict):
 
 
 class ModelBody(TypedDict):
-    """A model. ``name`` is outside the protocol."""
+    """A model in the list of models. ``name`` is not part of the protocol."""
 
     id: str
     object: Literal["model"]
@@ -54,7 +52,7 @@ class EmbeddingListBody(TypedDict):
 
 
 class UrlCitation(TypedDict):
-    """A cited address, at ``content[start_index:end_index]``."""
+    """A web address that is cited at ``content[start_index:end_index]``."""
 
     start_index: int
     end_index: int
@@ -68,7 +66,7 @@ class Annotation(TypedDict):
 
 
 class CitedPart(TypedDict):
-    """The part of a message or delta that cites. ``citations`` is outside the protocol."""
+    """The citations in a message or delta. ``citations`` is not part of the protocol."""
 
     annotations: list[Annotation]
     citations: list[CitationPayload]
@@ -90,7 +88,7 @@ class DeltaBody(TypedDict, total=False):
 
 
 class CompletionUsage(TypedDict):
-    """The counted tokens. ``cost`` and ``estimated`` are outside the protocol."""
+    """The number of tokens. ``cost`` and ``estimated`` are not part of the protocol."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -136,6 +134,6 @@ class CompletionBody(Envelope, FieldsOfAsk):
 
 
 class ChunkBody(Envelope):
-    """A chunk without its fields outside the protocol."""
+    """The fields of a chunk that are part of the protocol."""
 
     choices: list[ChunkChoice]

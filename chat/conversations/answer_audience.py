@@ -1,4 +1,4 @@
-"""Lists who may read one answer."""
+"""List the users who may read an answer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """``owner`` asked it, and ``staff`` may view the answers of others; each only if they may read it.
+    """The readers of an answer. Each list has only those who may read all of its sources.
 
-    ``is_own``: a visitor may read it who asked it without an account. ``unchecked`` is the number of other staff
-    accounts. ``link`` says who may open it by a link; empty for nobody.
+    ``owner`` asked the question; ``is_own`` is True if a visitor without an account asked it and may read it. ``staff``
+    may view the answers of others; ``unchecked`` counts further staff accounts that were not checked. ``link`` says who
+    may open the answer by a shared link; empty if it is not shared.
     """
 
     owner: User | None

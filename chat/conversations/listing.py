@@ -22,7 +22,10 @@ _LONGEST_WORD = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Conversations under headings; ``more`` is the next limit, or 0."""
+    """The conversations of a list, grouped under headings such as "Today".
+
+    ``more`` is the number to show after "Show more"; 0 if all are shown.
+    """
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
     count: int
@@ -39,7 +42,7 @@ def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str 
 
 
 def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
-    """Return the conversations with every word in their title, a question or a readable answer."""
+    """Return the conversations with every word of ``wanted`` in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
     if words and (closed := rights.build_closed_condition(user)) is not None:

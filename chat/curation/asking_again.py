@@ -36,7 +36,7 @@ def build_shown(
     return {
         "answer": answer,
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        # Rows of a table are many places of one name.
+        # Several rows of a table can have one name. It is shown once.
         "cited": list(
             {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
         ),
@@ -50,7 +50,10 @@ def build_shown(
 
 
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question for the user without saving."""
+    """Answer the question with the user's rights, without saving anything, and return the context of its template.
+
+    ``tried`` are questions that are assigned to passages for this search only.
+    """
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
             return build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))

@@ -1,4 +1,4 @@
-"""The admin page for correcting an answer."""
+"""The admin page on which a curator corrects an answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_ADDED = 10
 
 
 class MendingAdmin(PageAdmin):
-    """Adds a correction page to answers."""
+    """Adds the correction page to the admin of answers."""
 
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
@@ -99,7 +99,7 @@ class MendingAdmin(PageAdmin):
     def _list_added(
         self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
     ) -> list[tuple[str, str, SafeString]]:
-        """Return address, title and status of the latest documents that were read after the question was asked."""
+        """Return address, title and status of the newest documents that were added or updated after the question."""
         if not user.has_perm("retrieval.view_document"):
             return []
         since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
@@ -141,7 +141,7 @@ class MendingAdmin(PageAdmin):
 
 
 def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
-    """Return those of the collections that the question was asked of."""
+    """Return those of ``collections`` that the answer's question searched."""
     try:
         searched = answer.filters().collections
     except RagsiteError:
@@ -150,7 +150,7 @@ def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Colle
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Add a wording to an approved answer. Raises: PermissionDenied, Http404."""
+    """Make the question another wording of an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))
@@ -181,7 +181,7 @@ def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tup
 
 
 def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
-    """Return approved answers to similar questions."""
+    """Return the approved answers with a wording that is similar to the question."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

@@ -1,4 +1,4 @@
-"""Checked sentences of an answer with their best passages."""
+"""Show the checked sentences of an answer with the passages that support them best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ PASSAGE_CHARACTERS = 220
 
 
 class ShownSentence(StatementPayload):
-    """A stored statement with its text; its reasons are in words. ``passage`` and ``href`` are of its best place."""
+    """A checked sentence with its text and with reasons in words.
+
+    ``passage`` and ``href`` show the best passage for it.
+    """
 
     text: str
     passage: str
@@ -24,7 +27,6 @@ class ShownSentence(StatementPayload):
 
 
 def sentences_of(answer: Answer) -> tuple[ShownSentence, ...]:
-    """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 

@@ -1,4 +1,4 @@
-"""Finds the documents behind an answer."""
+"""Find the documents that answers cite or have as sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document that is cited, or only a source."""
+    """A document that an answer uses: ``cited``, or only among the sources."""
 
     id: int
     title: str
@@ -29,10 +29,10 @@ class DocumentBehind:
 
 
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
-    """Return the documents of each answer: cited ones, then up to three others. Two queries."""
+    """Return the documents of each answer: the cited ones, then at most three other sources. This takes two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # Maps answers to documents and whether they are cited.
+    # For each answer, maps a document to whether it is cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel; ``lexical_matches`` is None if ``not_counted`` says why."""
+    """The content of a debug panel. ``not_counted`` says why ``lexical_matches`` is None."""
 
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]
@@ -69,9 +69,9 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the panel without unreadable passages; None without a search.
+    """Return the debug panel without passages that the viewer may not read; None if the answer had no search.
 
-    Only users who may read all answers see errors.
+    Errors are shown only to users who may read all answers.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -100,7 +100,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages with the words that asker and viewer may read, or return a reason."""
+    """Count the passages that match a word and that both asker and viewer may read.
+
+    If they cannot be counted, return None and the reason.
+    """
     try:
         asked, seen = answer.filters(), build_filters(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
@@ -116,7 +119,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Hide words that may come from hidden passages."""
+    """Remove words from the trace that may come from passages which the viewer may not read."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -129,7 +132,7 @@ def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> Answer
 
 
 def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Hide results of unreadable tables."""
+    """Remove the results of tables that the viewer may not read."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -153,12 +156,12 @@ def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
 
 
 def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
-    """Return the panel's search as a command for a terminal, and a sentence on what it cannot repeat."""
+    """Return a curl command that repeats the panel's search, and a note on what it leaves out."""
     if panel is None:
         return "", ""
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
-    # As beside the answer: values of documents that the viewer may not read are not shown.
+    # The filters can contain values of documents that the viewer may not read.
     if build_closed_condition(request.user) is not None and not all(c.token for c in chips_of(answer, request.user)):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
@@ -204,13 +207,13 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores; the fragment polls for pending ones."""
+    """Show the judges' scores. The page asks again while a score is pending."""
     answer = explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the scores of all receivers; a failing one gets a row with its error."""
+    """Return the scores of all signal receivers. A receiver that fails gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

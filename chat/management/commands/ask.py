@@ -1,4 +1,4 @@
-"""Prints a cited answer, which is not saved."""
+"""Print a cited answer. It is not saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.types import SearchFilters
 
-# Fields of saved answers.
+# Only saved answers have these fields.
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 
