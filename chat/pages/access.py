@@ -1,4 +1,4 @@
-"""Rights to the chat's pages and traces."""
+"""Check who may see the chat's pages and the traces of answers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Redirect visitors to a required login before ``view``.
-
-    Pages are personal, so browsers and proxies never cache them.
-    """
+    """Wrap ``view`` so that visitors sign in first, if the site requires it, and no response is cached."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # A form cannot be sent again after the login.
+            # The login returns with a GET request, so a submitted form cannot be repeated.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 
@@ -46,7 +43,7 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """Return a readable answer with a visible trace. Raises: Http404."""
+    """Return an answer of which the user may read both the text and the trace. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)

@@ -1,4 +1,4 @@
-"""Writes printed answers as a Markdown file with footnotes."""
+"""Write printed answers as a Markdown file with footnotes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.pages.doubts import place_doubt_remarks
 from chat.pages.printed_answers import Footnote, PrintedAnswer
 
 _NAME_CHARACTERS = 60
-# These signs would be Markdown in a title or a question.
+# These signs would be Markdown in a title or a question, so they are escaped.
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 
@@ -24,9 +24,9 @@ def name_file(heading: str) -> str:
 
 
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
-    """Return the answers as Markdown; ``withheld`` replaces those that the reader may not read.
+    """Return the answers as a Markdown file. ``withheld`` replaces the text of answers that the reader may not read.
 
-    Numbers of footnotes are the markers', with the answer's number before them if there are several answers.
+    A footnote has the number of its marker. In a file with several answers, the number of the answer precedes it.
     """
     listed = list(printed)
     parts = []
@@ -70,7 +70,7 @@ def _list_facts(printed: PrintedAnswer, site: str) -> list[str]:
 
 
 def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
-    """Return the answer's text with a footnote in place of each checked marker, and remarks of doubt."""
+    """Return the answer's text with footnotes instead of checked markers, and with remarks on doubtful sentences."""
     turn, text = printed.turn, printed.turn.answer.text
     if turn.is_stopped:
         return text

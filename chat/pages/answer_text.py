@@ -1,4 +1,4 @@
-"""Renders an answer as a single text."""
+"""Render a whole answer as one plain text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from retrieval.text.markup import strip_markup
 
 
 def whole_text(answer: CompletedPayload) -> str:
-    """Return an answer with its table, alternatives, suggestions and approver as text.
+    """Return the answer with its table, alternatives, suggestions and approver as one text.
 
-    It begins with the answer's text, so that markers' offsets stay valid.
+    The answer's own text comes first, so that the offsets of its markers stay valid.
     """
     parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:
@@ -31,7 +31,7 @@ def whole_text(answer: CompletedPayload) -> str:
 def list_parts(
     text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
 ) -> list[str]:
-    """Return the text, its table and each alternative, which are paragraphs of one text."""
+    """Return the answer's text, its table and each alternative, as the paragraphs of one text."""
     parts = [text]
     if table and not shows_rows(text):
         parts.append(_render_table(table))
@@ -44,12 +44,12 @@ def list_parts(
     return parts
 
 
-# Answers write "|---|", documents also "| :--- |".
+# The site writes "|---|" below the head of a table; documents also contain "| :--- |".
 _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def shows_rows(text: str) -> bool:
-    """Return whether the text contains table rows, so that no table is shown."""
+    """Return whether the text itself contains table rows. The answer's table is then not shown again."""
     return _UNDER_HEAD.search(text) is not None
 
 

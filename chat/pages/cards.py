@@ -1,4 +1,4 @@
-"""Sources, citations and results for templates."""
+"""Prepare sources, citations and results for templates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The place of a passage; ``href`` is empty without a document."""
+    """A passage and where it is. ``href`` is empty if its document was deleted."""
 
     marker: int
     href: str
@@ -43,9 +43,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation, also of a deleted document.
+    """A verified citation. Its document may be deleted.
 
-    ``marker_start`` None: every occurrence of its marker.
+    ``marker_start`` is the offset of its marker in the answer; None: each occurrence of the marker.
     """
 
     quote: str
@@ -90,7 +90,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage beside or instead of an answer; ``quote`` is closest to the question."""
+    """A passage to show beside an answer or instead of it. ``quote`` are its words closest to the question."""
 
     chunk_id: int | None
     href: str
@@ -105,7 +105,10 @@ class ResultCard:
 
 
 def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
-    """Return a card for each stored alternative; earlier releases stored only a quotation."""
+    """Return a card for each stored alternative.
+
+    Answers of earlier releases have no ``text``, so their quotation is shown.
+    """
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -120,7 +123,7 @@ def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard
 
 
 def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Return a card for each source with its distinct quotations."""
+    """Return a card for each source, with the different quotations from it."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -156,7 +159,7 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = describe_citation(citation.answer, citation)
     return Cited(
         marker=cited["marker"],
-        # The stored offsets are of the earlier text.
+        # After a change, the stored offsets no longer fit, so the link opens the changed passage.
         href=change.href if change else passage_url(cited["document"]["id"], cited["start"], cited["end"]),
         title=cited["document"]["title"],
         section=cited["section"],

@@ -1,4 +1,4 @@
-"""Views of conversations and feedback."""
+"""Views that list, rename and delete conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of an answer that its sources do not support, with the reasons in words."""
+"""Find the sentences of an answer that its sources do not support, and put the reasons in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class Doubt:
 
 
 def find_doubts(statements: Iterable[StatementPayload]) -> tuple[Doubt, ...]:
-    """Return the unsupported statements in order."""
     doubted = [
         Doubt(
             statement["start"],
@@ -53,14 +52,14 @@ def count_checked(statements: Iterable[StatementPayload]) -> int:
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """Return the text with a remark behind each doubtful sentence."""
+    """Return the answer's text with a remark after each doubtful sentence."""
     for at, remark in sorted(place_doubt_remarks(text, doubts), reverse=True):
         text = f"{text[:at]}{remark}{text[at:]}"
     return text
 
 
 def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, str]]:
-    """Return the remark behind each doubtful sentence, with its offset."""
+    """Return the remark on each doubtful sentence, with the offset where it belongs."""
     remark = " " + _("(not supported by the sources)")
     closings = ((doubt, _CLOSING.match(text, doubt.end)) for doubt in doubts)
     return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]

@@ -1,4 +1,4 @@
-"""The view that stores the asker's verdict on an answer."""
+"""The view that stores a user's rating of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that follow an answer, and end that."""
+"""Views with which a user begins or ends following an answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_POST
 @for_visitors
 def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Follow an answer of a shared conversation, by the id that it has on the shared page."""
+    """Follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
     conversation = sharing.shared_conversation(token, request.user)
     answers = conversation.answers.select_related("conversation") if conversation is not None else Answer.objects.none()
     answer = next((each for each in answers if uuid.uuid5(token, str(each.pk)) == turn_id), None)
@@ -62,6 +62,6 @@ def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID)
 @require_POST
 @login_required
 def end_following(request: HttpRequest, followed_id: int) -> HttpResponse:
-    """End the following of an answer in the list of the account's page."""
+    """End the following of an answer, from the list on the account page."""
     unfollow(request.user, pk=followed_id)
     return redirect("account_overview")

@@ -33,14 +33,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """The scope of the next question: a collection's slug, or a document."""
+    """Where the next question searches: a collection by its slug, or a document."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context that all pages of the chat share. ``shown`` is the path of the open page."""
+    """The context of the sidebar, which all pages of the chat show. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing
@@ -118,7 +118,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
-    # Drafts are asked by choosing them.
+    # A draft collection is not among all collections: it is searched only if it is chosen.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen
@@ -129,7 +129,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
 
 
 def _read_scope(request: HttpRequest, conversation: Conversation | None) -> WantedScope:
-    """Return the next question's scope, by default the last question's."""
+    """Return where the next question searches: as the request says, or else as the last question did."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -146,25 +146,28 @@ def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
 
 
 def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
-    """Return what became of the passages of the answers that are not withheld: their readers may read them today."""
+    """Return the changes of cited passages, by citation id, of all answers except the withheld ones."""
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
 
 
 def is_among(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
-    """Return whether the answer is followed; None if the reader cannot follow."""
+    """Return whether the user follows the answer.
+
+    ``followed`` is None if the user cannot follow answers; so is the result.
+    """
     return None if followed is None else answer.pk in followed
 
 
 def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
-    """Return the turns of the reader's own conversation, read-only, with those before its branch."""
+    """Return the questions and answers of the user's own conversation for printing, with those before its branch."""
     answers = [*answers_before_branch(conversation), *saved_answers(conversation)]
     withheld = rights.find_withheld(user, answers)
     return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before a branch's edited question."""
+    """Return the answers before the edited question from which the conversation branched; empty without a branch."""
     edited = conversation.branched_from
     if edited is None:
         return []

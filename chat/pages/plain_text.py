@@ -1,4 +1,4 @@
-"""Converts Markdown to plain text."""
+"""Convert Markdown to plain text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIGNS = (
 
 
 def plain(text: str) -> str:
-    """Return the words of Markdown on one line."""
+    """Return the words of a Markdown text on one line."""
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
     text = show_records("\n".join(rows))

@@ -1,4 +1,4 @@
-"""Views that print answers, and save them as files: those of one's own conversation, and shared ones."""
+"""Views that print answers or save them as a file, from a user's own conversations and from shared ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chat.pages.turns import ShownTurn
 @require_safe
 @for_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show the conversation, or the answer that the query names, as a document."""
+    """Show a conversation ready to print, or the one answer that the query names."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 
@@ -38,7 +38,7 @@ def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 @require_safe
 @for_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """Show what the link shares, as far as the reader may read it, as a document."""
+    """Show a shared conversation ready to print, without what the reader may not read."""
     response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
@@ -66,7 +66,7 @@ def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn
 
 
 def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> tuple[list[ShownTurn], str]:
-    """Return the turn that the query names, or all of them, with the heading. Raises: Http404."""
+    """Return the question that the query names, or all of them, with a heading. Raises: Http404."""
     wanted = request.GET.get("answer", "")
     if not wanted:
         return list(turns), heading

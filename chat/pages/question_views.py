@@ -1,4 +1,4 @@
-"""Views for asking, streaming and stopping."""
+"""Views that accept a question, stream its answer and stop it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ RECONNECT_MILLISECONDS = 1000
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """Stream an answer as HTML fragments; a finished answer is sent again."""
+    """Stream an answer as HTML fragments. A finished answer is streamed from the database."""
     turn = await sync_to_async(_load_turn)(request, answer_id)
-    # The open stream must not keep a connection.
+    # A stream is open for long, so it must not occupy a database connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # Other ids are not from this site.
+    # An id of another form is not of this site, so the stream begins at its start.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
@@ -77,14 +77,14 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # Its citations come with its end.
+    # The answer has no citations yet, so the button to follow it comes with the end of the stream.
     return replace(turn, followed=is_among(answer, followed))
 
 
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # Early bytes show an open connection to proxies and readers.
+    # These first bytes show to proxies and browsers that the connection is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -95,7 +95,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Other streams must not wait for rendering.
+                # Rendering runs in a thread, so that other streams do not wait for it.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -124,7 +124,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 
 
 class _StreamedTurn:
-    """The frames of a reader's stream; after reconnecting in the middle, pieces are plain text."""
+    """Renders the events of one stream as HTML. After a reconnect in the middle of an answer, pieces are plain text."""
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
@@ -182,7 +182,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question; htmx connects to its stream, other browsers wait."""
+    """Save a question. With htmx, the response connects to the answer's stream; else the view waits for the answer."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None
@@ -203,7 +203,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             visitor=get_visitor(request),
             caller=caller_of(request),
             conversation_id=named,
-            # PostgreSQL rejects NUL.
+            # PostgreSQL rejects the character NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             filters=filters if edits is None else edits.asked_filters,
@@ -241,7 +241,10 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form; None if it has none, so that those of the last question stay."""
+    """Return the filters of the form and an error message. None means that the form has no filters.
+
+    The filters of the conversation's last question then stay.
+    """
     if not is_in(request.POST):
         return None, ""
     if collection is None:
@@ -268,7 +271,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @for_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show what is chosen in the composer, without asking; htmx replaces the chips, other browsers the page."""
+    """Show the filters that are chosen in the form, without asking. htmx replaces only this part of the page."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
@@ -283,7 +286,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop an answer; its stream shows the result."""
+    """Stop the writing of an answer. Its stream then ends with the text so far."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
@@ -295,4 +298,4 @@ def _parse_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:
-        return uuid.UUID(int=0)  # No row has this id.
+        return uuid.UUID(int=0)  # No answer has this id.

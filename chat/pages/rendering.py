@@ -17,8 +17,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The environment contains ``markers``; ``link``, which renders a marker at an offset; and ``addresses``
-# (:func:`permit`).
+# The parser's environment contains ``markers``, a function ``link`` that renders a marker at an offset, and
+# ``addresses`` (see :func:`permit`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -39,8 +39,8 @@ _CHANGED = (
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """Render a whole answer with citations, signs of doubt, and links to ``addresses``."""
-    # The parser turns CRLF into one character.
+    """Render a finished answer with citations and signs of doubt. Only ``addresses`` become links."""
+    # The parser reads CRLF as one character, so the offsets after it are shifted.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -69,7 +69,7 @@ def answer_html(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Add the sign behind the mark, which escaped text cannot imitate."""
+    """Replace the placeholder of a doubt by its sign. Escaped text cannot contain the placeholder."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html
@@ -83,7 +83,7 @@ def _link_rest(cited: Cited) -> SafeString:
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """Render a marker with the data of its preview."""
+    """Render a marker as a link, with the data for its preview."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,

@@ -1,4 +1,4 @@
-"""Views that share a conversation by a link, and show a shared one."""
+"""Views that share a conversation by a link, and that show a shared one."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
-    """Return the shared turns as ``user`` may see them, and the page's heading."""
-    # A shared answer may repeat earlier ones.
+    """Return the questions and answers that the link shares, as ``user`` may see them, and a heading."""
+    # The rights of all answers are checked, because a shared answer may repeat an earlier one.
     answers = list(saved_answers(conversation))
     withheld = sharing.withheld_from(user, [*answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
     changes = find_readable_changes(answers, withheld)
     followed = find_followed(user, answers)
     turns = [
-        # Other ids, because the id of an unowned answer lets any reader change it.
+        # The page gets other ids, because the real id of an unowned answer lets any reader change the answer.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld
@@ -92,7 +92,7 @@ def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> 
 
 
 def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """Return the title, which may be a hidden question."""
+    """Return the conversation's title as the heading, unless it repeats a question that the reader may not see."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:

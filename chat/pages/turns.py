@@ -1,4 +1,4 @@
-"""Questions and answers for templates."""
+"""Prepare questions and answers for templates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.models import Collection as DocumentCollection
 from retrieval.rights.chosen_filters import Chip
 from retrieval.rights.search_filters import list_passing
 
-# Below this probability, the reader is warned.
+# Below this probability, the page warns that the answer may not fit.
 LOW_CONFIDENCE = 0.5
 
 
@@ -38,10 +38,10 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
-    documents were not searched; ``passes_nothing``: the filters let no document pass. ``models`` can answer again.
-    ``changes`` are of cited passages; if there are none, ``last_read`` is when the site read the cited document that it
-    read longest ago. ``followed`` None: it cannot be followed.
+    ``id`` is the answer's, but another one on a shared page. A withheld ``answer`` has only the question.
+    ``is_narrow``: some documents were not searched. ``passes_nothing``: the filters let no document pass. ``models``
+    can answer again. ``changes`` are of cited passages. If there are none, ``last_read`` is when the site last read the
+    cited documents, the earliest time. ``followed`` is None if the reader cannot follow the answer.
     """
 
     id: uuid.UUID
@@ -85,7 +85,7 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """The markers' targets: citations, or the sources of an unchecked, stopped answer."""
+        """The passages that markers link to: citations, or the unchecked sources of a stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -97,7 +97,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of cited documents and in cited sources."""
+        """The web addresses of cited documents, and those in the text of cited sources. Only these become links."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
@@ -106,7 +106,7 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """True if a new answer may differ."""
+        """True if asking again may give another answer."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
@@ -131,7 +131,7 @@ class ShownTurn:
 
     @property
     def is_loosely_supported(self) -> bool:
-        """True if the answer may not fit the question."""
+        """True if the answer's confidence is low."""
         confidence = self.answer.confidence
         return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 
@@ -174,9 +174,10 @@ def build_turn(
     changes: Mapping[int, Change] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
-    """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker.
+    """Read a stored question and answer, with all that its template needs from the database.
 
-    ``changes`` by citation come from `chat.pages.changes`; None: the cited words were not compared with today's.
+    ``viewer`` is a reader who did not ask the question. ``changes`` maps citation ids to changes of
+    `chat.pages.changes`; None: cited words were not compared with today's documents.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct(changes or {}, rows)
@@ -223,14 +224,17 @@ def _passes_nothing(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return when the site read the cited document that it read longest ago; None if one is gone or none is cited."""
+    """Return when the site read the cited documents, the earliest time; None if one is gone or there are none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Build a turn with only its question, or ``question`` instead."""
+    """Build a turn that shows only the question, for a reader who may not read the answer.
+
+    ``question`` replaces it, if the reader may not see the question either.
+    """
     bare = Answer(
         pk=answer.pk,
         conversation_id=answer.conversation_id,
@@ -242,7 +246,7 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
 
 
 def describe_failures(degraded: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each part of the search that did not answer."""
+    """Return a sentence for each part of the search that failed."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

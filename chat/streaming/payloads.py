@@ -1,4 +1,4 @@
-"""Builds the JSON of answers and events, for storage and API."""
+"""Build the JSON of answers and events, as rows store it and the API sends it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields of a verified citation and its row.
+# Fields that a verified citation and its row have in common.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
 def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of a `token`; None: every ``[n]`` is a marker."""
+    """Return the payload of the event `token`. None for ``markers``: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -93,7 +93,7 @@ def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """Return the completed or corrected question, or ""."""
+    """Return the question that was searched instead of the user's, completed or corrected; else ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
@@ -107,7 +107,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Fill in the answer's row, and return unsaved citations."""
+    """Set the answer's fields from the draft and its outcome, and return its citations, unsaved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
@@ -124,7 +124,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """Return an unsaved answer with its citations."""
+    """Return an answer and its citations as rows that are not saved."""
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -132,7 +132,7 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
 
 
 def source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source; ``snippet`` is closest to the question."""
+    """Return the payload of a source. ``snippet`` are its words closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -148,7 +148,7 @@ def source(found: ContextSource, question: str) -> SourcePayload:
 
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Return whether sentences instruct a model, and are left out."""
+    """Return whether the content tries to instruct a model. Prompts leave such sentences out."""
     return bool(find_instructions(content))
 
 
@@ -183,7 +183,7 @@ def _describe_alternative(found: Alternative) -> AlternativePayload:
 
 
 def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> ComputedPayload | None:
-    """Return the computation that the answer states, if it is extractive."""
+    """Return the payload of the value that the answer computed over a table; None if a model wrote the answer."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
@@ -208,7 +208,10 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
-    """Return a finished answer, without its original's id, which would open a stranger's answer."""
+    """Return the payload of a finished answer.
+
+    The id of the answer that it repeats is left out, because it would give access to another user's answer.
+    """
     approval = get_approval(answer.approved)
     return {
         "answer": answer.text,
@@ -249,13 +252,13 @@ def _list_shown_rows(answer: Answer) -> ShownRowsPayload:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text was stopped or reached a limit."""
+    """Return whether the text ends early: it was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
 def describe_citation(answer: Answer, cited: Citation) -> CitationPayload:
-    """Return the payload of a citation, with the place of the first source from its document."""
+    """Return the payload of a citation. Its collection and page unit come from the first source of its document."""
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
     return {

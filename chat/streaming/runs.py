@@ -1,4 +1,4 @@
-"""Answers that this process is writing."""
+"""The answers that this process is writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.types import SearchFilters, Turn
 
 
 def text_of(events: Iterable[StreamedEvent]) -> str:
-    """Return the answer's text; a `reset` cancels earlier tokens."""
+    """Return the answer's text: the tokens since the last `reset`."""
     text = ""
     for event in events:
         text = "" if event.name == "reset" else text
@@ -25,12 +25,14 @@ def text_of(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of a leased ``answer`` in this process.
+    """The writing of one ``answer`` in this process, which has its lease.
 
-    ``stored`` counts events in the database, ``readers`` open connections, ``followers`` those that wait for an event.
-    ``may_return``: a reader can reconnect. ``is_begun``: its turn has come. ``is_stopped``: cancelled by a user or for
-    lack of readers or lease. ``ending``: too late to stop. ``outcome`` may be a reused answer. ``is_partial``: stopped
-    or out of time.
+    - ``stored``: number of events in the database.
+    - ``readers``: number of open connections. ``followers``: those that are waiting for the next event.
+    - ``may_return``: a reader can reconnect.
+    - ``is_begun``: the answer has left the queue. ``ending``: it is being saved, so it can no longer be stopped.
+    - ``is_stopped``: cancelled by a user, for lack of readers, or because another process has the lease.
+    - ``outcome``: how it ended; an Answer is an earlier one to reuse. ``is_partial``: stopped, or out of time.
     """
 
     answer: Answer
@@ -78,7 +80,6 @@ class Run:
         changed.set()
 
     def publish_next(self, name: str, payload: EventPayload) -> None:
-        """Publish the next event."""
         self.publish(self.next_event(name, payload))
 
 

@@ -1,4 +1,4 @@
-"""Saves an answer, its citations and last event in one transaction; closes interrupted answers."""
+"""Save an answer, its citations and its last event in one transaction, and close interrupted answers."""
 
 from __future__ import annotations
 
@@ -37,33 +37,34 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# The code of `failed` on a full disk.
+# The event `failed` has this code if the disk is full.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events; the last regular round may overlap with the end."""
+    """Store events. Events that a heartbeat has stored meanwhile are skipped."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome, and return the last event with the stored answer.
+    """Save the outcome of a run, and return the last event, with the saved answer.
 
-    A second call returns the same event. If the lease was lost, the event is `lost`: the database is right.
+    A second call returns the same event. If another process has the lease, the event is `lost`, and the reader
+    continues from the database.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # An earlier attempt saved it without confirmation, or another process took over.
+            # Without the lease, either an earlier call has saved the answer, or another process writes it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # An answer without a search has no key, a copy must not replace its deleted original, and an approved answer
-        # may expire.
+        # Three kinds of answers get no key and are never reused: answers without a search; approved answers, which may
+        # expire; and copies, because a copy must not outlive its deleted original.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -102,14 +103,14 @@ def save(run: Run) -> StreamedEvent:
 
 
 def build_failure_payload(error: Exception) -> FailedPayload:
-    """Return the last event's payload after an error in saving."""
+    """Return the payload of `failed` for an error that occurred while saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Remove references to deleted rows, and store the versions of the documents; cited words stay."""
+    """Set references to deleted rows to None, and add the versions of the documents. The cited words stay."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -121,7 +122,7 @@ def _complete_references(citations: list[Citation]) -> list[Citation]:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
     for cited, found in zip(citations, find_quotes(citations), strict=True):
-        # A new version may have come after the search.
+        # The document may have a new version since the search.
         cited.text_version = found.version if found.is_found else ""
     return citations
 
@@ -157,7 +158,7 @@ def close_interrupted(**_options: Any) -> int:
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # Its process died unsaved.
+        # The process that wrote the answer died before it saved the text.
         text = text_of(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

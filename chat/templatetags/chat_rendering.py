@@ -17,7 +17,7 @@ from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
-# `re.split` returns groups too.
+# The group makes `re.split` return the words too.
 _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
@@ -28,7 +28,7 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    # A document's addresses may be linked.
+    # The text is a document's own, so its addresses may be linked.
     return answer_html(result.text, (), addresses=find_addresses(result.text))
 
 
