@@ -1,8 +1,7 @@
 """Find the approved answer to a question, with its current sources.
 
-A question matches a wording of an approved answer in one of two ways. Either both are equal, except for case and
-punctuation. Or their vectors are very similar, and they share the question word, the numbers and the codes (error
-rates: docs/quality.md).
+The question equals a wording, except for case and punctuation. Or it is very similar: by the cosine of both, and with
+the same question word, numbers and codes (error rates: docs/quality.md).
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from retrieval.types import AssembledContext, ContextBlock, QueryClass, Retrieve
 
 logger = logging.getLogger(__name__)
 
-# The name that approved answers have as their generator and as their search method.
 NAME = "approved"
 
 # Several candidates are tried, because the user may lack the right to read the sources of the nearest one.

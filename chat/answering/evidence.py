@@ -1,9 +1,8 @@
 """Estimate whether the sources answer a question.
 
-The estimate is a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal
-Statistical Society, 1958) on three features: the closeness of the closest passage, the share of the question's words in
-a passage, and whether the question has a name that no document contains. A fourth feature, the lead of the best
-passage, did not improve it. Errors: docs/quality.md.
+A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
+1958) on the closeness of the closest passage, the share of the question's words in a passage, and whether the question
+has a name that no document contains. The lead of the best passage did not improve it. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ INTERCEPT = -3.0
 # With `unknown_name`, the site answers 66 instead of 94 of 392 questions about missing subjects, and 392 instead of 394
 # of 419 answerable ones.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language shares no words with the question, so only closeness remains. Below 0.25, no answer is
-# given: this concerns 37 % of 150 English questions about Dutch paragraphs and 98 % of 250 about other subjects, and 32
-# % of 150 Dutch questions about English paragraphs and 93 % of 450 about other subjects.
+# A passage in another language shares no words with the question. Below a closeness of 0.25, no answer is given: to 37
+# % of 150 English questions about Dutch paragraphs and 98 % of 250 about other subjects, and to 32 % of 150 Dutch
+# questions about English ones and 93 % of 450 about other subjects.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
 # Used if the embedder gave no vectors, or its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
@@ -208,7 +207,6 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
         return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
-    # "I" always has a capital, and is missing in Dutch documents.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
@@ -234,9 +232,9 @@ def places(source: ContextSource) -> list[QuotableUnit]:
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the unit of the source's best passage that is closest to the question; None without units.
 
-    The unit with most of the question's words wins; rare words weigh more. Ties are decided by common sequences of four
-    letters. This is as accurate as sentence vectors (docs/quality.md). If no unit shares a word with the question,
-    vectors decide, unless ``by_meaning`` is False or the embedder fails.
+    The unit with most of the question's words wins; rare words weigh more. Common sequences of four letters decide
+    ties. This is as accurate as sentence vectors (docs/quality.md), which are used if no unit shares a word, unless
+    ``by_meaning`` is False or the embedder fails.
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 

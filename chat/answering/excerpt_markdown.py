@@ -18,7 +18,6 @@ from retrieval.text.markup import open_notes, opens_note, strip_markup
 LONGEST_MARKER = len(" … [999]")
 
 
-# This sign shows that the document goes on after the excerpt.
 GOES_ON = "…"
 
 
@@ -102,7 +101,6 @@ def _says_something(between: str) -> bool:
 
 
 def _unfenced_code(source: ContextSource) -> Iterator[Span]:
-    """Yield the spans of code without fences: a file of source code, or code that is only indented."""
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
     for block in blocks_of(source):

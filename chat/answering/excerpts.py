@@ -56,12 +56,12 @@ class Excerpt:
 
 
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """Cut the excerpt to show around ``unit``, the sentence, item or row of a passage that is closest to the question.
+    """Cut the excerpt to show around ``unit``, the part of a passage that is closest to the question.
 
     A section that fits on a screen is shown whole, with its sub-sections if they fit too. ``is_card`` adds the
     passage's other short sections. Of a longer section, the excerpt has the unit's block, the blocks that it announces,
-    and blocks around them. A block that is too long itself is cut around the unit: a procedure from its first step, a
-    list with its lead-in, rows with their head.
+    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
+    lead-in, rows with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -154,7 +154,6 @@ def _grown(source: ContextSource, section: Sequence[Block], first: int, last: in
 
 
 def _within_block(unit: QuotableUnit) -> Excerpt:
-    """Return an excerpt of the unit and its neighbours, from a block that is too long to show."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:

@@ -1,7 +1,7 @@
 """Recognise, by rules, texts that try to instruct the site instead of asking a question. PURE.
 
-Measured on deepset/prompt-injections: the rules find 142 of its 203 attempts, many of which are German, and none of its
-343 ordinary questions. Rules for disguised texts (base64, spaced letters) found only two more.
+Of deepset/prompt-injections, the rules find 142 of 203 attempts, many of them German, and none of 343 ordinary
+questions. Rules for disguised texts (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# The model must end before a question's deadline. The time left over, this share of it or at most this many seconds, is
-# for checking the answer, or for quoting documents if the model fails.
+# Share and limit of the question's time that is left for checking the answer, or for quoting if the model fails.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
 # An upper limit of a token's length, except for runs of blanks. An answer with more characters than this is cut off.
 CHARACTERS_PER_TOKEN = 16
@@ -241,8 +240,7 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # The client remembers that this model begins with a thought, also after a stopped answer. The model's next
-            # answer is then not shown until the thought ends.
+            # The next answer of this model is not shown until its thought ends, also if this answer was stopped.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 

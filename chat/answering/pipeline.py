@@ -203,10 +203,6 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAIComp
 async def _ask_model(
     generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """Yield the model's text in pieces, then the complete answer with its sentences checked.
-
-    Raises: NoAnswer, ModelFailed.
-    """
     tables = await in_thread(find_tables, draft.question, filters, draft.sources)
     # Only models that passed the trial of functions get tables.
     if tables is not None and not await in_thread(uses_functions, generator.name):
@@ -259,7 +255,6 @@ def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
         quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
-            # The text is a quotation, so its support needs no check.
             return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 PROMPT_VERSION = 9
 # A model replies this if the sources do not answer the question.
 NO_ANSWER = "NO_ANSWER"
-# Number of earlier turns of the conversation in the prompt.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5

@@ -66,8 +66,7 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Selects the passages that rank highest for the quote's words. The rank of passages in the quote's section is raised by
-# a quarter.
+# Selects the passages that rank highest for the quote's words; one in the quote's section ranks a quarter higher.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
@@ -86,7 +85,6 @@ _FIND_NEAR = """
 """
 # A passage with a smaller share of the quote's words is about something else.
 LEAST_LIKENESS = 0.4
-# Two passages with at most this many characters between them are read as one.
 _GAP = 3
 
 
@@ -141,7 +139,6 @@ def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | Non
 
 
 def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
-    """Return the passages ordered by their start. Passages that overlap or touch are joined."""
     joined: list[NearPlace] = []
     for passage in passages:
         last = joined[-1] if joined else None

@@ -1,7 +1,7 @@
 """Describe the function that a model may call, and parse the model's calls. PURE.
 
-Servers send calls in different ways. OpenAI and vLLM send a call's id and name once and its arguments in pieces, which
-``index`` connects. Ollama sends complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
+OpenAI and vLLM send a call's id and name once and its arguments in pieces, which ``index`` connects. Ollama sends
+complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations

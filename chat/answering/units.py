@@ -143,7 +143,6 @@ def _level(source: ContextSource, heading_start: int | None) -> int | None:
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
-    """Yield each unit of a block: start, end, kind, and the head of its table."""
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)

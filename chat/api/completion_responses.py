@@ -129,10 +129,7 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def beside(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
-        """Return the fields that `ask` returns, under names that have no other meaning for clients.
-
-        `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
-        """
+        """Return the fields of `ask`, renamed where the name has another meaning in the protocol or in Open WebUI."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
             **cast(AnswerPayload, known),

@@ -70,7 +70,6 @@ def kind_of(status_code: int) -> str:
 
 
 def _find_first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """Return the first wrong field, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)

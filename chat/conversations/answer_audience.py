@@ -18,11 +18,11 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """The readers of an answer. Each list has only those who may read all of its sources.
+    """The readers of an answer, each only if they may read all of its sources.
 
-    ``owner`` asked the question; ``is_own`` is True if a visitor without an account asked it and may read it. ``staff``
-    may view the answers of others; ``unchecked`` counts further staff accounts that were not checked. ``link`` says who
-    may open the answer by a shared link; empty if it is not shared.
+    ``owner`` asked the question; ``is_own``: a visitor without an account did. ``staff`` may view the answers of
+    others; ``unchecked`` counts further staff accounts. ``link`` says who may open the answer by a shared link; empty:
+    nobody.
     """
 
     owner: User | None

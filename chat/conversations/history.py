@@ -16,11 +16,10 @@ REMEMBERED_TURNS = 3
 
 
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
-    """Return the last questions and answers before ``answer``, oldest first.
+    """Return the last questions and answers before ``answer``, oldest first, or the history that the client sent.
 
-    If the client sent a history with the question, it is returned instead. A ``viewer`` who repeats the search gets
-    only earlier answers that both may read. Refused and unreadable answers are left empty, but their questions stay,
-    because they name the subject.
+    A ``viewer`` who repeats the search gets only earlier answers that both may read. Refused and unreadable answers are
+    left empty; their questions stay, because they name the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -57,8 +56,8 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 def store_sources_behind(answer: Answer) -> None:
     """Set ``source_collections`` and ``source_documents``: all that the answer's text may contain.
 
-    These are the quoted documents. A rewritten question or a model may also repeat the sources of earlier answers.
-    Suggested questions may contain words of any searched document, so all searched collections are added.
+    A rewritten question or a model may repeat earlier answers. Suggested questions may contain words of any searched
+    document.
     """
     documents = rights.list_documents(answer.quoted_places)
     collections = rights.find_collections(documents)

@@ -68,7 +68,7 @@ def flag_changed() -> None:
 def mail_owners() -> int:
     """Mail the owners of newly flagged answers, and return the number of mails.
 
-    An owner who gets no mail, because the site sends none or has no address, sees the flag on the admin's first page.
+    An owner who gets no mail sees the flag on the admin's first page.
     """
     told = 0
     due = Q(flag="") | ~Q(told_at=None)

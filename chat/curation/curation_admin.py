@@ -88,7 +88,6 @@ class OfferedPassage:
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
-    """Return the part of the passage that is nearest to the question, with the question's words highlighted."""
     text, asked = plain(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, replace(passage, content=text)))
     return snippet(

@@ -99,7 +99,6 @@ class MendingAdmin(PageAdmin):
     def _list_added(
         self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
     ) -> list[tuple[str, str, SafeString]]:
-        """Return address, title and status of the newest documents that were added or updated after the question."""
         if not user.has_perm("retrieval.view_document"):
             return []
         since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
@@ -141,7 +140,6 @@ class MendingAdmin(PageAdmin):
 
 
 def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
-    """Return those of ``collections`` that the answer's question searched."""
     try:
         searched = answer.filters().collections
     except RagsiteError:
@@ -181,7 +179,6 @@ def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tup
 
 
 def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
-    """Return the approved answers with a wording that is similar to the question."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

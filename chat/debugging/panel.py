@@ -132,7 +132,6 @@ def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> Answer
 
 
 def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Remove the results of tables that the viewer may not read."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -156,7 +155,6 @@ def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
 
 
 def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
-    """Return a curl command that repeats the panel's search, and a note on what it leaves out."""
     if panel is None:
         return "", ""
     trace, notes = panel.trace, []

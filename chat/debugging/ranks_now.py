@@ -199,7 +199,6 @@ def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Itera
 def _pair(
     then: Iterable[Candidate], now: Iterable[Candidate], shown: Mapping[int, ShownPassage]
 ) -> tuple[RankThenAndNow, ...]:
-    """Return a row for each candidate, ordered by new rank, then by old rank. Dropped ones come last, by score."""
     before, after = ({each.chunk_id: each for each in found} for found in (then, now))
     last = float("inf")
 

@@ -146,9 +146,7 @@ class Answer(Leased):
     joined_question = models.TextField()
     # Probability that the documents answer the question, 0 to 1.
     confidence = models.FloatField(_("confidence"), null=True)
-    # A value computed over a table.
     computed: models.JSONField[ComputedPayload | None, ComputedPayload | None] = models.JSONField(null=True)
-    # The table to show below the answer.
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
     statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
@@ -160,7 +158,6 @@ class Answer(Leased):
     # Ids of all that the text may use, also of deleted documents. A reader needs rights to all of them.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
-    # Hash of the restricted documents whose words the suggested questions may contain.
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)

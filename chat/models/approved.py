@@ -33,7 +33,6 @@ class ApprovedAnswer(models.Model):
         EXPIRED = "expired", _("it has expired")
         UNHELPFUL = "unhelpful", _("a reader found it unhelpful")
 
-    # An answer with one of these flags is not given.
     WITHHELD_FLAGS = (Flag.GONE, Flag.CHANGED, Flag.EXPIRED)
 
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)

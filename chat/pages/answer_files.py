@@ -70,7 +70,6 @@ def _list_facts(printed: PrintedAnswer, site: str) -> list[str]:
 
 
 def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
-    """Return the answer's text with footnotes instead of checked markers, and with remarks on doubtful sentences."""
     turn, text = printed.turn, printed.turn.answer.text
     if turn.is_stopped:
         return text

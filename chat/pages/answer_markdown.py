@@ -39,7 +39,6 @@ def _parse_citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Render each marker that has a citation as a link."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":

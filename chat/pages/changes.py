@@ -16,7 +16,6 @@ from chat.models import Citation
 from chat.pages.plain_text import plain
 from retrieval.passage_address import passage_url
 
-# A longer passage is compared up to this many characters.
 _COMPARED_CHARACTERS = 4000
 _WORD = re.compile(r"\S+\s*")
 

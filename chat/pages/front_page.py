@@ -1,4 +1,4 @@
-"""Collect the content of the front page: collections with suggested questions, and the visitor's latest questions."""
+"""Collect the content of the front page."""
 
 from __future__ import annotations
 

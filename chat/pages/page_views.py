@@ -129,7 +129,6 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
 
 
 def _read_scope(request: HttpRequest, conversation: Conversation | None) -> WantedScope:
-    """Return where the next question searches: as the request says, or else as the last question did."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:

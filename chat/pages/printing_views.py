@@ -66,7 +66,6 @@ def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn
 
 
 def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> tuple[list[ShownTurn], str]:
-    """Return the question that the query names, or all of them, with a heading. Raises: Http404."""
     wanted = request.GET.get("answer", "")
     if not wanted:
         return list(turns), heading

@@ -81,7 +81,6 @@ def _show_cells(line: str) -> Iterator[str]:
 
 
 def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """Yield the tokens of a record's text, with each column on a line of its own."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:

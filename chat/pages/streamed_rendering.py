@@ -63,7 +63,6 @@ class StreamedMarkdown:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
-        # Offsets of the markers; None: each number in brackets is a marker.
         self._at: set[int] | None = None
         self._rendered_characters = 0
 

@@ -77,7 +77,6 @@ def _load_suggestions(collection: Collection) -> list[str]:
 
 
 def _find_suggestions(collection: Collection) -> list[str]:
-    """Return questions about a few random documents that are specific and that a search answers surely."""
     # All readers of the collection see the suggestions, so restricted documents are left out.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
@@ -94,7 +93,6 @@ def _find_suggestions(collection: Collection) -> list[str]:
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Return whether a search for the question finds the passage, with a lead over the others."""
     try:
         hits = search(question, filters, top_k=2).hits
     except RagsiteError as error:

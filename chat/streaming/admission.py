@@ -1,7 +1,7 @@
 """Decide whether an answer may be written now, waits in a queue, or is refused.
 
-Each process has its own queue, with an equal share of the site's places. A question that is accepted reserves a place
-at once, because simultaneous questions would else all find the last place free. An unused reservation expires.
+Each process has a queue with its share of places. An accepted question reserves a place at once, so that simultaneous
+questions cannot all take the last one. An unused reservation expires.
 """
 
 from __future__ import annotations

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields that a verified citation and its row have in common.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
@@ -148,7 +147,6 @@ def source(found: ContextSource, question: str) -> SourcePayload:
 
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Return whether the content tries to instruct a model. Prompts leave such sentences out."""
     return bool(find_instructions(content))
 
 
@@ -183,7 +181,6 @@ def _describe_alternative(found: Alternative) -> AlternativePayload:
 
 
 def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> ComputedPayload | None:
-    """Return the payload of the value that the answer computed over a table; None if a model wrote the answer."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None

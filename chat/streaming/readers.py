@@ -60,7 +60,6 @@ async def follow_as_reader(
 
 
 async def _permit(events: AsyncGenerator[StreamedEvent, None], reader: _Reader) -> AsyncGenerator[StreamedEvent, None]:
-    """Pass on the events. If the reader loses a right, yield `failed` and end."""
     checked_at = time.monotonic()
     try:
         while True:

@@ -27,12 +27,10 @@ def text_of(events: Iterable[StreamedEvent]) -> str:
 class Run:
     """The writing of one ``answer`` in this process, which has its lease.
 
-    - ``stored``: number of events in the database.
-    - ``readers``: number of open connections. ``followers``: those that are waiting for the next event.
-    - ``may_return``: a reader can reconnect.
-    - ``is_begun``: the answer has left the queue. ``ending``: it is being saved, so it can no longer be stopped.
-    - ``is_stopped``: cancelled by a user, for lack of readers, or because another process has the lease.
-    - ``outcome``: how it ended; an Answer is an earlier one to reuse. ``is_partial``: stopped, or out of time.
+    ``stored`` is the number of events in the database, ``readers`` of open connections, ``followers`` of those that
+    wait for an event. ``may_return``: a reader can reconnect. ``is_begun``: the answer has left the queue. ``ending``:
+    it is being saved and can no longer be stopped. ``is_stopped``: cancelled by a user, without readers, or without the
+    lease. An ``outcome`` of type Answer is an earlier one to reuse. ``is_partial``: stopped, or out of time.
     """
 
     answer: Answer

@@ -37,7 +37,6 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# The event `failed` has this code if the disk is full.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
@@ -63,8 +62,8 @@ def save(run: Run) -> StreamedEvent:
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # Three kinds of answers get no key and are never reused: answers without a search; approved answers, which may
-        # expire; and copies, because a copy must not outlive its deleted original.
+        # An answer without a search gets no key, nor does an approved one, which may expire. A copy gets none, because
+        # it must not outlive its deleted original.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:

@@ -1,7 +1,7 @@
-"""Stream answers. One process writes an answer, and readers of any process can follow it.
+"""Stream answers: one process writes an answer, and readers in any process can follow it.
 
 Readers in the writing process get events from memory, others from the database. Writing stops on request or without
-readers. If the process is killed, the next reader starts the writing again, or else the sweep closes the answer.
+readers. After a killed process, the next reader starts the writing again, or the sweep closes the answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ POLL_SECONDS = 0.25
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
-# The text that clients send as an id must match this.
 EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -117,8 +116,8 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # Only a reader that is waiting counts as a follower. After a lost connection, this generator may stay open,
-            # paused at a `yield`, until it is garbage-collected.
+            # Only a reader that waits here is a follower: after a lost connection, this generator may stay paused at a
+            # `yield`.
             run.followers += 1
             try:
                 # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event
@@ -172,7 +171,6 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
 
 
 def _parse_position(after: str) -> tuple[int, int]:
-    """Parse an event id into attempt and sequence; (0, 0) if it is malformed."""
     known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 

@@ -121,7 +121,6 @@ async def _publish(run: Run, started: float) -> None:
                     run.publish_next("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
-                    # Each token overwrites the time, so the last one remains.
                     run.timings_ms["written"] = milliseconds
                     run.publish_next("token", payloads.token(event.text, event.markers))
                 case Withdrawn():

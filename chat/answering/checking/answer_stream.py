@@ -1,7 +1,7 @@
 """Turn a model's text into the text to show, while the model is still writing.
 
 The shown text has the site's markers, and no links to addresses that the sources do not contain. The model's own text
-is stored unchanged. The result does not depend on how the text is divided into pieces.
+is stored unchanged. The division into pieces does not change the result.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 # If the text repeats a run of more letters and digits of the prompt's rules (about eight words), it reveals the rules.
 LONGEST_SHARED = 40
-# A sentence of the least length that occurs so often, or a short cycle of characters that does, shows that a model
-# loops.
+# A sentence repeated so often, or a short cycle of characters, shows that a model loops.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
 # LONGEST_OPEN: a longer sentence without an end is shown without markers. LOOKS_AGAIN: an unfinished sentence is

@@ -24,7 +24,6 @@ SAME_MEANING = 0.85
 MOST_COMPARED = 64
 # Number of the likeliest sources that are combined into pairs, if no single source supports a sentence.
 MOST_PAIRED = 4
-# A source is cited for a block of code if it contains this share of the block's lines.
 SAME_CODE = 0.8
 
 

@@ -197,7 +197,6 @@ class EvidencePassage:
         return read_numbers(self.title).union(*map(read_numbers, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Return whether the passage contains ``words`` as whole words. All white space counts as one space."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -231,9 +230,8 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support is marked as doubtful and is not cited. In the data of the fit, these are 64 % of the bad
-# and 13 % of the good sentences (at 0.7: 46 % and 8 %). A sentence with an unsupported number, name or negation is
-# always below.
+# A sentence with less support is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good sentences of
+# the fit (at 0.7: 46 % and 8 %). An unsupported number, name or negation is always enough for this.
 THRESHOLD = 0.8
 
 
@@ -339,16 +337,15 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Coefficients of a logistic regression on 2,228 sentences of 408 answers, the tuning part of RAGTruth's question
-# answering (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024). People marked 8 % of the sentences as
-# unsupported. Results: docs/adr/0012-support-of-sentences.md.
+# Logistic regression on 2,228 sentences of 408 answers, the tuning part of RAGTruth's question answering (Niu et al.,
+# "RAGTruth: A Hallucination Corpus", ACL 2024); people marked 8 % of them as unsupported. Results:
+# docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# The probability is multiplied by these factors. Of sentences with an unknown number, people marked 62 % as
-# unsupported; with an unknown name, 28 %. The factor of a name is below 1 - 0.28, so that a name alone brings a
-# sentence below the threshold. Contradictions are rare: the rule fires for 3 of 1,000 good sentences, and for 94 of 100
-# with an inserted `not`.
+# Factors on the probability. People marked 62 % of the sentences with an unknown number as unsupported, and 28 % with
+# an unknown name. The factor of a name is below 1 - 0.28, so that a name alone is enough for a doubt. Contradictions
+# are rare: 3 of 1,000 good sentences seem to contradict, and 94 of 100 with an inserted `not`.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
