@@ -1,4 +1,4 @@
-"""Settings and checks of judging."""
+"""Settings for judges, with their checks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Return whether the model judges this answer: a fixed share JUDGE_SAMPLE_RATE of all ids."""
+    """Return whether the language model judges this answer.
+
+    Its id decides; the share of answers is JUDGE_SAMPLE_RATE.
+    """
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
 def judge(kind: str, meter: Meter) -> Judge:
-    """Return the judge. Only workers may call it: it imports DeepEval. Raises: JudgeUnavailable without a judge."""
+    """Return the judge of this kind. Raises: JudgeUnavailable if none is configured.
+
+    Call it only in workers, because it imports DeepEval.
+    """
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()
     if not settings.EVALUATE_WITH_MODEL:

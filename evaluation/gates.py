@@ -1,7 +1,7 @@
-"""Gates: measurements before a search profile, a draft of documents or instructions are published.
+"""Gates: a search profile, a draft or instructions are measured before they are published.
 
-A gate says whether the candidate is significantly worse than the published state, not whether it is good. Few questions
-give few significant differences.
+A gate tests whether the candidate is significantly worse than the published state. With few questions, it finds few
+differences. It does not say whether the candidate is good.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """A profile and instructions on documents. ``run`` is the newest run that counts."""
+    """A profile and instructions on some documents. ``run`` is the newest run that measured exactly these."""
 
     name: str
     profile: NamedProfile
@@ -55,7 +55,7 @@ class GateSide:
     run: EvaluationRun | None = None
 
     def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
-        """Return the side's runs with the same settings and documents, newest first."""
+        """Return the runs with these settings and documents, newest first."""
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
@@ -67,7 +67,7 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """A gate's verdict on ``candidate`` compared with the published state ``in_force``.
+    """The verdict of a gate on ``candidate``, compared with the published state ``in_force``.
 
     ``failure`` has the errors of the last runs.
     """
@@ -94,9 +94,9 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
-    Versions and instructions are compared with the active ones on the documents in service; a draft's documents with
-    those in service, by the active profile. Only runs on the current documents and questions count. Raises:
-    ImproperProfile if the version cannot be read.
+    A version or instructions are compared with the active ones, on the published documents. The documents of a draft
+    are compared with the published ones, searched with the active profile. Only runs on the current documents and
+    questions are used. Raises: ImproperProfile if the version cannot be read.
     """
     now, told = active_profile(), instructions_in_force(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
@@ -143,7 +143,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Request the runs that the gate lacks, and return them.
+    """Request the runs that the gate still needs, and return them.
 
     Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
@@ -178,12 +178,12 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
 
 
 def are_documents_guarded(collection: Collection) -> bool:
-    """Return whether a gate requires drafts for changes of the collection's documents."""
+    """Return whether a gate requires that the collection's documents change only by drafts."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
 def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
-    """Yield the objections of the gates required for the version, or for the draft's collection."""
+    """Yield the objections of all gates that the version, or the draft, must pass."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
         kind = "drafts"
@@ -231,9 +231,9 @@ def reason_of(checked: GateCheck) -> str:
 
 
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """Return a gate for each set of the collection that an answers run can ask.
+    """Return a gate for each set of the collection with questions that an answers run can ask.
 
-    It is the set's own gate if that measures answers; otherwise one that allows no loss.
+    If the set's own gate does not measure answers, a gate is returned that allows no loss.
     """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
@@ -249,7 +249,7 @@ def instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version after its gates pass, or at once without a gate or a language model.
+    """Activate the version when its gates have passed; at once without gates or without a language model.
 
     Return whether it is measured first.
     """
@@ -263,7 +263,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def settle_instructions() -> None:
-    """Activate or reject waiting versions whose gates have a verdict; the next call resumes after a crash."""
+    """Activate or reject the waiting versions whose gates have a verdict. If this crashes, the next call continues."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

@@ -6,7 +6,10 @@ from typing import NotRequired, TypedDict
 
 
 class ExpectedPassagePayload(TypedDict):
-    """An expected passage of a question. ``rank`` is None if the search missed it; ``resolved`` if it still exists."""
+    """An expected passage.
+
+    ``rank`` is None if the search did not find it. ``resolved``: it is still in the documents.
+    """
 
     source: str
     quote: str
@@ -16,8 +19,6 @@ class ExpectedPassagePayload(TypedDict):
 
 
 class MeasuredCitationPayload(TypedDict):
-    """A citation of a measured answer."""
-
     marker: int
     source: str
     title: str
@@ -26,7 +27,7 @@ class MeasuredCitationPayload(TypedDict):
 
 
 class UnmetPayload(TypedDict, total=False):
-    """The expectations that an answer's text does not meet. ``too_long`` counts characters."""
+    """The expectations that an answer does not meet. ``too_long`` counts characters."""
 
     missing: list[str]
     forbidden: list[str]
@@ -34,7 +35,7 @@ class UnmetPayload(TypedDict, total=False):
 
 
 class MetricJudgementPayload(TypedDict, total=False):
-    """The judge's score from 0 to 1 with its reason, or an error."""
+    """A judge's score in [0, 1] with its reason, or an error."""
 
     score: float
     reason: str
@@ -42,7 +43,7 @@ class MetricJudgementPayload(TypedDict, total=False):
 
 
 class MeanPayload(TypedDict):
-    """A mean over ``questions``, with its 95 % bounds."""
+    """A mean over ``questions``, with its 95 % interval."""
 
     mean: float
     low: float
@@ -56,7 +57,7 @@ class PercentilesPayload(TypedDict):
 
 
 class RunUsagePayload(TypedDict):
-    """The used tokens of all answers. ``cost`` is None without prices."""
+    """The tokens of all answers of a run. ``cost`` is None if the model has no price."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -64,7 +65,7 @@ class RunUsagePayload(TypedDict):
 
 
 class JudgedMetricPayload(TypedDict):
-    """A mean over the scores of the judge, which is missing without scores, and the number of errors."""
+    """The mean of a judge's scores, missing if there are none, and the number of errors."""
 
     mean: NotRequired[float]
     low: NotRequired[float]
@@ -79,7 +80,7 @@ class JudgedPayload(TypedDict):
 
 
 class AnswerFiguresPayload(TypedDict, total=False):
-    """The figures that only a run of answers has. A figure that was not measured is absent."""
+    """The figures that only an answers run has. A figure that was not measured is missing."""
 
     first_token_ms: PercentilesPayload
     usage: RunUsagePayload
@@ -87,7 +88,7 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
 
 class SummaryPayload(AnswerFiguresPayload, total=False):
-    """The figures of a finished run; empty before its end. ``latency_ms`` is the time of a question."""
+    """The figures of a finished run; empty until then. ``latency_ms`` is the time of a question."""
 
     questions: int
     metrics: dict[str, MeanPayload]
@@ -95,9 +96,9 @@ class SummaryPayload(AnswerFiguresPayload, total=False):
 
 
 class SearchFiguresPayload(TypedDict):
-    """The figures of an embedder.
+    """The figures of one embedder.
 
-    ``first`` is the share of questions whose first passage is right, ``milliseconds`` the median of a search.
+    ``first`` is the share of questions whose first passage is right, ``milliseconds`` the median time of a search.
     """
 
     ndcg: float
@@ -106,7 +107,7 @@ class SearchFiguresPayload(TypedDict):
 
 
 class EmbedderFiguresPayload(TypedDict):
-    """Two embedders on the evaluation set ``set``, or on all sets if it is empty.
+    """The figures of two embedders on the evaluation set ``set``; on all sets if it is empty.
 
     ``difference`` is the mean difference of nDCG, with its interval from ``low`` to ``high``.
     """

@@ -1,4 +1,4 @@
-"""Background work of evaluation; every task may run twice."""
+"""Celery tasks of evaluation. Each may run twice."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Finish the work of workers that died."""
+    """Continue the work of processes that died: request judgements, and activate measured instructions."""
     judgements.request_forgotten()
     gates.settle_instructions()

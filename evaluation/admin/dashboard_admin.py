@@ -1,4 +1,4 @@
-"""The admin's dashboard: figures of the answers, the worst answers, and gaps in the documents."""
+"""The admin's dashboard: figures on answers, the worst answers, and gaps in the documents."""
 
 from __future__ import annotations
 
@@ -137,7 +137,6 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """Draw the distribution of one metric by one judge, with links to the low scores."""
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)

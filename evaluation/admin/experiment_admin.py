@@ -1,5 +1,3 @@
-"""Experiments in the admin."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -97,7 +95,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors get the treatment, which may be unpublished.
+            # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -131,7 +129,7 @@ def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
 
 
 class StartedPage(TypedDict):
-    """The template context of the page of a started experiment. ``arms`` are control and treatment."""
+    """The template context of a started experiment. ``arms`` are control and treatment."""
 
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str

@@ -1,4 +1,4 @@
-"""Gates in the admin, with their verdicts on a version or a draft."""
+"""Gates in the admin, and the page with a gate's verdict."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # The documents differ on purpose.
+            # A draft has other documents on purpose, so this is no caveat.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

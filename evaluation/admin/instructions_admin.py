@@ -1,4 +1,4 @@
-"""Instructions of collections to a language model: versions with a preview."""
+"""The curators' instructions to a language model in the admin, with a preview."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Return collections that the user curates and may read completely: answers can reveal any document."""
+        """Return the collections that the user curates and may read completely: answers can reveal any document."""
         return list_source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
@@ -128,7 +128,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._get_address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Deactivate the version or stop its measurement, without a gate."""
+        """Deactivate the version, or stop its evaluation. No gate is asked."""
         version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in use: models follow no instructions. The change was not measured.")

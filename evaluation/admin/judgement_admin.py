@@ -1,5 +1,3 @@
-"""Judgements in the admin."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -80,7 +78,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores, without computed answers, whose words do not show whether the number is right."""
+    """A filter for low scores. Computed answers are left out: their words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -136,7 +134,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allow users who may delete answers, whose judgements are deleted too."""
+        """Allow users who may delete answers, because deleting an answer deletes its judgements."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
@@ -203,7 +201,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, outside the sample too, and again."""
+        """Request judgements by all judges, also of answers outside the sample or judged before."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:

@@ -45,10 +45,10 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# Such an answer is right, even if it is too long.
+# From this share of the points on, an answer counts as right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# The keys are values of `RunComparison.beyond_chance`.
+# By the value of `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
@@ -73,7 +73,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """Draw the metric of the newest runs on the documents in service, with a line per profile."""
+    """Draw a metric of the newest runs on the published documents, with a line for each profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -108,7 +108,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with both profiles, or "" if a part is deleted."""
+    """Return the playground's address with the question and both profiles; "" if one or the collection is gone."""
     sides = [_get_profile_parameter(first), _get_profile_parameter(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -155,7 +155,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, worst first; ``wrong_only`` only affects answers runs."""
+    """Return the run's results, worst first. ``wrong_only`` keeps only wrong answers; search runs ignore it."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -257,7 +257,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # The baseline is on the documents in service or on the same draft.
+            # A run can be compared with a run on the published documents, or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

@@ -1,4 +1,4 @@
-"""Evaluation sets in the admin: created by hand or from files, and run."""
+"""Evaluation sets in the admin: create them by hand or from files, and run them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEWEST_RUNS = 10
 
 class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
-    # The pressed submit button sets it.
+    # The submit button that is pressed sets the value.
     kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
     draft = forms.ModelChoiceField(
         Draft.objects.none(),
@@ -103,7 +103,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
-    # Annotated rows lose the default order.
+    # An annotated queryset has no default order.
     ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm
@@ -120,7 +120,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # Expected passages belong to documents of this collection.
+        # The expected passages belong to documents of this collection, so it cannot change.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(
@@ -187,7 +187,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Make the answer in ``answer`` a draft question in its collection's set for complaints."""
+        """Add the question of the answer with the id ``answer`` as a draft to its collection's set of complaints."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

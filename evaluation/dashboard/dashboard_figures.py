@@ -1,4 +1,4 @@
-"""The dashboard's figures: outcomes of questions by day, and distributions of the judges' scores."""
+"""Compute the dashboard's figures: outcomes of questions by day, and distributions of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# Percentiles of days cannot be added, so there is a row for all days.
+# One more row covers all days, because percentiles of single days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -32,13 +32,13 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Stopped, failed and copied answers have no meaningful time. The key `repeated` marks copies of deleted originals.
+# Only these answers have a meaningful time. Copies are left out; the key `repeated` marks copies of deleted answers.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers finished in a day, or in all days. Seconds are None if no answer was timed."""
+    """The answers that were finished on a day, or on all days. Seconds are None if no answer was timed."""
 
     answered: int = 0
     refused: int = 0
@@ -74,7 +74,7 @@ class Activity:
 
 
 def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Return the activity of each day, also without answers, and of all days."""
+    """Return the activity of each day, and of all days together."""
     narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
@@ -95,7 +95,8 @@ EDGES = tuple(number / BINS for number in range(BINS + 1))
 # Scores of different judges cannot be compared, so each judge has its own distributions.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL and would count errors as the best. MATERIALIZED joins each judgement to its answer only once.
+# LEAST ignores NULL, so errors are handled apart; else they would count as the best score. MATERIALIZED joins each
+# judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -117,7 +118,7 @@ SELECT score.metric,
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
+    """The scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
 
     metric: Score.Metric
     judge: Judgement.Judge

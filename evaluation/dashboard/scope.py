@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows."""
+"""Limit the dashboard to some days, to a collection, and to what its viewer may read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days up to today in the site's time zone, with only the content that ``viewer`` may read.
+    """A number of days up to today, in the site's time zone, with only the content that ``viewer`` may read.
 
     ``since`` is the start of the first day, ``until`` is now.
     """
@@ -51,7 +51,7 @@ class DashboardScope:
         return rights.filter_open_answers(self.viewer, found).defer("trace", "statements", "history")
 
     def open_sql(self) -> str:
-        """Return SQL "AND …" that limits ``answer`` to what the viewer may read, or "" without a limit."""
+        """Return an SQL condition "AND …" for answers that the viewer may read; "" if the viewer may read all."""
         if rights.build_closed_condition(self.viewer) is None:
             return ""
         is_open = rights.filter_open_answers(self.viewer, Answer.objects.order_by()).values("pk").query
@@ -77,7 +77,7 @@ class DashboardScope:
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Return the scope of the query parameters; unknown values and unreadable collections mean the defaults."""
+    """Parse query parameters. Unknown values and unreadable collections give the defaults."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
@@ -95,9 +95,9 @@ def start_of(day: date) -> datetime:
 
 
 def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the period's low groundedness scores by the rules, lowest first, then latest.
+    """Return the low scores of groundedness by the rule-based judge, lowest first, then latest.
 
-    Computed answers are left out: words do not show whether a number is right.
+    Computed answers are left out: their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

@@ -1,4 +1,4 @@
-"""Search runs and answers runs: each asks one question and measures the result."""
+"""Ask one question in a search run or an answers run, and measure the result."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """The run cannot be measured now; another attempt may succeed."""
+    """The run cannot be measured now. Another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """The run cannot be measured; another attempt does not help."""
+    """The run cannot be measured. Another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,24 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed: the result is then not the profile's."""
+    """Raise NotMeasured if a part of the search failed, because the result is then not the profile's."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than a search may."""
+    """Load the reranker's model before a search, because loading may take longer than a search may."""
     if name != NO_RERANKER:
         backends.get_reranker(name).prepare()
 
 
 class SearchMeasurement:
-    """A search run. ``unresolved`` expected passages are no longer in the documents."""
+    """Measures searches. ``unresolved`` counts expected passages that are no longer in the documents."""
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results; the profile's own top_k changes no rank.
+        # recall@50 needs 50 results. The profile's own top_k would only return fewer, in the same order.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
@@ -136,10 +136,9 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """A reply to a question. Milliseconds are since the question.
+    """A reply to a question. Times are milliseconds since the question.
 
-    ``end`` is None if the answer broke off, ``searched`` if the question was not searched, ``first_ms`` without a
-    token.
+    ``end`` is None if the answer broke off, ``searched`` if there was no search, ``first_ms`` if there was no token.
     """
 
     searched: AnswerDraft | None = None
@@ -149,7 +148,7 @@ class Reply:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The texts shown beside the answer: passages and the rows of a table."""
+        """The texts beside the answer: passages, and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -162,7 +161,7 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply to a visitor who asks this after ``history``, without saving it.
+    """Return the reply that a visitor would get who asks this after ``history``. It is not saved.
 
     ``instructions`` are for a language model; None: the active ones.
     """
@@ -190,7 +189,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Only search, because a model's answer costs money."""
+        """Run only a search, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -208,7 +207,7 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A fallback makes the run unreliable.
+        # A fallback is not judged, because it makes the run unreliable anyway.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -287,9 +286,9 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
     }
 
 
-# The worker must finish within the time of its task.
+# The judge must finish within the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
-# Failures in a row, after which this attempt does not ask the judge.
+# After this number of failures in a row, the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
@@ -300,7 +299,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Write scores and errors into the result. Raises: LeaseLost."""
+        """Judge an answer, and store scores and errors in the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

@@ -1,4 +1,4 @@
-"""Ask another product a set's questions over OpenAI's protocol, and check its answers as ours are checked."""
+"""Ask another product the questions of a set over OpenAI's protocol, and grade its answers as this site's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaluation.runs.results import summarise
 from retrieval.text.sentences import split_sentences
 
 MOST_TOKENS = 2000
-# Products refuse in words; each of these, in the first sentence, counts as a refusal.
+# A reply is a refusal if its first sentence contains one of these.
 REFUSING_WORDS = (
     "i don't know", "i do not know", "no information", "not have information", "not have enough information",
     "could not find", "couldn't find", "cannot find", "can't find", "cannot answer", "can't answer", "unable to answer",
@@ -29,7 +29,7 @@ REFUSING_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ProductReply:
-    """A product's reply to a question. ``failure`` is the reason if there is none."""
+    """A product's reply to a question, or the ``failure`` to reply."""
 
     question: str
     text: str = ""
@@ -40,7 +40,7 @@ class ProductReply:
 
 @dataclass(frozen=True, slots=True)
 class ProductComparison:
-    """Figures of both products over the questions that both answered or refused, with the other one's replies."""
+    """The figures of both products, over the questions to which both replied, and the other product's replies."""
 
     ours: SummaryPayload
     theirs: SummaryPayload
@@ -56,7 +56,7 @@ class ProductComparison:
 
 
 def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
-    """Ask the ``other`` product each question of the finished run of answers. ``report`` gets asked and total.
+    """Ask the ``other`` product each question of a finished answers run. ``report`` gets the asked and all.
 
     Raises: ModelFailed if it replied to none.
     """
@@ -85,7 +85,7 @@ def _ask(other: ChatModel, question: str) -> ProductReply:
 
 
 def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
-    """Return whether the first sentence of a product's reply says that it has no answer; an empty reply says so too."""
+    """Return whether the first sentence of a reply says that there is no answer. An empty reply is a refusal too."""
     sentence = next(split_sentences(text, 0, len(text)), None)
     if sentence is None:
         return True
@@ -96,7 +96,7 @@ def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
 def _check(
     run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
 ) -> AnswerResult:
-    """Return an unsaved result with the checks that need the text alone."""
+    """Return an unsaved result, with the checks that need only the text."""
     expected = question.expectations
     graded = grade(text, refused=refused, expected=expected) if expected.says_of_text else None
     return AnswerResult(

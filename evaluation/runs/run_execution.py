@@ -1,6 +1,6 @@
-"""Measuring a run: lease its row, ask every question, save each result at once.
+"""Measure a run: lease its row, ask every question, and save each result at once.
 
-The next worker continues after a crash, or begins again if a condition has changed.
+After a crash, the next worker continues, or begins again if a condition has changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# The next worker asks the other questions, before CELERY_TASK_TIME_LIMIT ends the task.
+# A worker measures this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker asks the other questions.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -50,9 +50,9 @@ class _StintOver(Exception):
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Attempt the run and return it, or None if the lease failed or was lost.
+    """Continue the run for a while and return it; None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if it may help.
+    An error is stored, with the time of the next attempt if another may succeed.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -80,7 +80,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # A change while passages are resolved is then visible at the end.
+    # The version is read first, so that a change while passages are resolved is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -121,14 +121,14 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # Only users who may read the whole collection see results.
+        # No reader filter is needed: only users who may read the whole collection see the results.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured, and delete the results of an attempt that measured something else."""
+    """Store what is measured. If an earlier attempt measured something else, delete its results."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run

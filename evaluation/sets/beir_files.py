@@ -1,4 +1,4 @@
-"""Queries and judgements in BEIR's format; the site's own documents are the corpus. PURE.
+"""Read queries and judgements in BEIR's format. Their documents are those of this site. PURE.
 
 Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
@@ -21,7 +21,7 @@ LARGEST_GRADE = 1000
 LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
-# Pairs of a line's place in the file and its text.
+# Pairs of the place of a line, for error messages, and its text.
 Lines = Iterable[tuple[str, str]]
 
 
@@ -49,9 +49,9 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
     A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
-    "expects_refusal": true. Unjudged queries and judgements of unknown queries are left out, because files for a split
-    share the queries of the whole set; without judgements, all queries with an expectation are returned. Raises:
-    UnreadableTestSet, which names the file and the line.
+    "expects_refusal": true. Files for a split contain the queries of the whole set, so queries without a judgement are
+    left out, and judgements without a query. If there are no judgements, all queries with an expectation are returned.
+    Raises: UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
@@ -95,7 +95,7 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield each JSON object of the file, with its place and its unique "_id"."""
+    """Yield each JSON object of the file with its place and its "_id", which must be unique."""
     seen: set[str] = set()
     for where, row in objects_of(lines):
         identifier = row.get("_id")
@@ -112,7 +112,7 @@ def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, ob
 
 
 def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
-    """Yield the query's identifier and the judged document of each line, without the heading."""
+    """Yield the query id and the judged document of each line, except a heading."""
     for at, (where, line) in enumerate(lines):
         fields = [field.strip() for field in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:

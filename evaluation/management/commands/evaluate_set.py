@@ -26,9 +26,9 @@ from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
 
 WAIT_SECONDS = 1.0
-# Another product may read documents anew for each question.
+# The other product may read documents again for each question.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait.
+# A product that limits its requests says how long to wait, so many attempts succeed in the end.
 PRODUCT_ATTEMPTS = 10
 
 
@@ -96,7 +96,7 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for its worker; an interrupted run is cancelled."""
+        """Measure the run, or wait for the worker that does. If this is interrupted, cancel the run."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -108,7 +108,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # Another user requested an enqueued run.
+            # A run that was queued was requested by another user, and is not cancelled.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
@@ -122,7 +122,7 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _print_comparison(self, name: str, comparison: ProductComparison) -> None:
-        """Print both products' figures, from the checks that need an answer's text alone."""
+        """Print both products' figures. Only checks that need nothing but an answer's text are compared."""
         self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
         for measure in MEASURES[RunKind.ANSWERS]:
             ours, theirs = (
