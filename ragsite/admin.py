@@ -1,4 +1,4 @@
-"""The site's admin pages: users, invitations, ways to sign in, API keys, and the audit log."""
+"""Admin pages of users, invitations, ways to sign in, API keys, and the audit log."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # Giving groups by an invitation needs the same right.
+        # An invitation adds the person to groups, which needs the right to change users.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -99,14 +99,14 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
-# The environment sets providers, and tokens are not stored.
+# These models get other pages below, or none: providers are set in the environment, and tokens are not stored.
 for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount, User):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Rows that an administrator can view, without secrets, and delete."""
+    """Base of pages on which an administrator can view rows without their secrets, and delete them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -115,7 +115,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Second factors. Deleting one lets a person without their phone sign in again."""
+    """Second factors. An administrator deletes one for a person who has lost their phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -130,7 +130,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """All API keys, to view and to revoke. `create_key` makes keys of programs."""
+    """All API keys. They can be viewed and revoked here; the command `create_key` creates keys for programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]
@@ -167,7 +167,7 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or self.cleaned_data
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
-        # The form has not changed the row yet.
+        # The row in the database still has the old values.
         if not is_administrator and is_last_local_administrator(self.instance):
             raise ValidationError(_get_last_administrator_message())
         return cleaned
@@ -183,7 +183,7 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """An admin in which only superusers change or create superusers, and export or erase a person's data."""
+    """The admin of users. Only superusers may change superusers, create them, and export or erase a person's data."""
 
     actions = ["export_person", "erase_person"]
     form = AccountForm
@@ -202,7 +202,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return counts without texts: some users may delete an account but not read its questions."""
+        """Return counts instead of texts: a user who may delete an account may not read its questions."""
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

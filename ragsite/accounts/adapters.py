@@ -1,4 +1,4 @@
-"""The site's rules for allauth: sign-up, and sign-in by a provider."""
+"""Adapt allauth to this site: who may sign up, and who may sign in with a provider."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class AccountAdapter(DefaultAccountAdapter):
             user = super().save_user(request, user, form, commit)
             if not invitations.accept(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
-        # The link reached the owner of this address, so the address is confirmed.
+        # The invited person opened the link in a mail to this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
         return user
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        # Later stages ask for the second factor.
+        # The flag says that later steps of this sign-in ask for the second factor.
         request.stages_follow = True  # type: ignore[attr-defined]
 
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
@@ -69,17 +69,18 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # A passkey would outlive the account at the provider.
+                # Such an account must sign in with its provider. With a passkey, it would still open after the provider
+                # closed it.
                 _refuse(request, "an account of the provider signs in there")
         else:
-            # The session must never have rights that were taken away.
+            # Rights that the provider has taken away are removed before the session begins.
             apply_claims(user, claims_of(sociallogin))
             user.refresh_from_db()
         return response
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # A number of seconds would restart whenever the session is saved.
+            # With a number of seconds instead, the time would begin again whenever the session is saved.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -88,7 +89,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
 
     def is_safe_url(self, url: str | None) -> bool:
-        # allauth's method raises on addresses that cannot be parsed.
+        # allauth's own method raises an error for addresses that cannot be parsed.
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
@@ -105,18 +106,18 @@ class AccountAdapter(DefaultAccountAdapter):
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        # pre_social_login decides.
+        # `pre_social_login` decides who may sign up.
         return True
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = claims_of(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username like an e-mail address could be another account's address.
+        # A username that looks like an e-mail address could be the address of another account.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the older account with this address, if OIDC_JOIN_BY_EMAIL allows joining."""
+        """Return the existing account with the provider's e-mail address, if OIDC_JOIN_BY_EMAIL allows to join them."""
         email = claims_of(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -128,7 +129,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user=user, email=email, defaults={"verified": True, "primary": True}
         )
         if not address.verified and is_last_local_administrator(user):
-            # allauth removes the password of an account with an unconfirmed address.
+            # allauth would remove the password of this account, because its address is not confirmed.
             logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
             return None
         return user, email
@@ -151,7 +152,10 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """A confirmation of addresses that people typed. An administrator's addresses count as confirmed."""
+    """Asks people to confirm addresses that they typed.
+
+    An address that an administrator typed needs no confirmation.
+    """
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -177,6 +181,6 @@ def claims_of(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """Log the reason, which the page omits because it may reveal other accounts."""
+    """Refuse the sign-in. The reason is only logged, because it may say something about other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -32,7 +32,7 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The admin's page and programs use this name.
+        # The field keeps the name `username`, because the admin's page and programs send it.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -43,7 +43,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.pending(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # Django ignores a disabled field's sent value.
+            # The address is fixed: Django ignores the sent value of a disabled field.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -57,7 +57,7 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # A new password must not open an account that signs in elsewhere.
+        # Accounts that sign in with a provider are left out, because a new password must not open them.
         self.users = [
             user
             for user in users_with(email)
@@ -67,7 +67,7 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password that offers to revoke API keys and connected programs."""
+    """A form for a new password. It offers to revoke API keys and to disconnect programs."""
 
     user: User | None
 
@@ -107,7 +107,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form that counts wrong codes like wrong passwords."""
+    """A form for the code of a second factor. Too many wrong codes are refused, as with passwords."""
 
     user: User
 

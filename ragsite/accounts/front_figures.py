@@ -1,4 +1,4 @@
-"""Count what the admin's first page shows: tasks that wait, and a line of numbers for each daily card."""
+"""Count what the admin's first page shows: open tasks, and numbers for each card."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 
-# Days before expiry.
+# A thing that expires within this number of days is a task.
 DUE_DAYS = 14
 WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of what ``user`` may see, each counted once and only when it is asked for.
+    """Numbers of the things that ``user`` may see. Each is counted once, when it is first used.
 
-    Copies of documents in drafts are left out: their collections have the same ones.
+    Copies of documents in drafts are not counted.
     """
 
     def __init__(self, user: AnyUser) -> None:
@@ -43,7 +43,7 @@ class FrontFigures:
 
     @cached_property
     def documents(self) -> dict[str, int]:
-        """Return the numbers of all documents and of those that wait, failed, or are due for a review."""
+        """Return the number of documents, and of those that wait, have failed, or are due for a review."""
         statuses = Document.Status
         rows = Document.objects.readable_by(self.user).filter(collection__in=self._collections)
         return rows.aggregate(
@@ -96,7 +96,7 @@ class FrontFigures:
         return Draft.objects.open().filter(collection__in=self._curated).count()
 
     def list_tasks(self) -> list[tuple[int, str, str]]:
-        """Return the open tasks as (number, sentence, address): failures, unanswered questions, due reviews."""
+        """Return the open tasks as (number, sentence, address): failures, unanswered questions and due reviews."""
         user = self.user
         document_list = reverse("admin:retrieval_document_changelist")
         tasks: list[tuple[int, Any, str]] = []
@@ -125,7 +125,7 @@ class FrontFigures:
         return [(number, said % number, address) for number, said, address in tasks if number]
 
     def describe(self, model: str) -> tuple[int, str, list[str]] | None:
-        """Return the number on the model's card, what it counts, and what is noteworthy; None for a card without it."""
+        """Return a number for the model's card, its unit, and remarks; None if the card shows no number."""
         count = _CARDS.get(model)
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 

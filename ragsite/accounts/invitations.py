@@ -1,4 +1,4 @@
-"""Invitations: a link to one address, used once, until it expires."""
+"""Invitations: a link that one person can use once, until it expires."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pending(request: HttpRequest | None) -> Invitation | None:
 
 
 def accept(invitation: Invitation, user: User) -> bool:
-    """Mark the invitation as used and give its groups; False if it is no longer open."""
+    """Mark the invitation as used, and add the user to its groups. Return False if it is used or expired."""
     if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())

@@ -1,4 +1,4 @@
-"""A person's data: the complete export as JSON, and the erasure, which keeps the rest without the name."""
+"""Export all data of a person as JSON, or erase them. An erasure keeps anonymous records, such as the audit log."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
 
 
 def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
-    """Return the answer, without its text if the person may no longer read its documents."""
+    """Return the answer as JSON, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
@@ -102,7 +102,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
 
 
 class LastAdministrator(Exception):
-    """The account is the last that may administer the site."""
+    """The account cannot be erased, because it is the last that can administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))
@@ -112,7 +112,7 @@ class LastAdministrator(Exception):
 def erase_person(user: User) -> None:
     """Delete the account and personal data, and replace the name in the audit log. Raises: LastAdministrator."""
     users = get_user_model()._default_manager
-    # The lock prevents two administrators from erasing each other.
+    # The lock prevents that two administrators erase each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -1,4 +1,4 @@
-"""Sign-in by password, second factor or token, each within its limits."""
+"""Check passwords, second factors and tokens, and limit failed attempts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend, which refuses a sign-in over a limit before hashing the password.
+    """Checks a name and a password, and refuses a caller over a limit before it hashes the password.
 
-    A wrong password raises PermissionDenied: the next backend, for old sessions, would hash it again.
+    After a wrong password it raises PermissionDenied, so that Django does not hash the password again in the next
+    backend, which is there for old sessions.
     """
 
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """Return the user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
+        """Return the user. Raises: PermissionDenied for a wrong name or password; SignInRefused over a limit."""
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
         if request is None:
-            # Failures cannot be counted without an address.
+            # Without a request there is no address, so failures cannot be counted.
             raise PermissionDenied
         username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
@@ -44,7 +45,7 @@ class LimitedBackend(ModelBackend):
         raise_if_limited(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # The caller may have reached the limit while waiting for the slot.
+                # Other requests may have reached the limit while this one waited for a slot.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -54,14 +55,14 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages ask for the second factor next; programs and the admin's page cannot.
+        # allauth's pages ask for the second factor after this. Programs and the admin's page cannot ask.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic begins no session, so no signal of Django is sent.
+            # HTTP Basic starts no session, so Django sends no signal of a sign-in.
             record_event("sign_in.basic", user)
         return user
 
@@ -78,7 +79,7 @@ def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
 
 
 def may_use_password(user: User) -> bool:
-    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, in case the provider fails."""
+    """Return whether LOCAL_PASSWORDS allows a password. Superusers may always use one, in case the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -91,7 +92,7 @@ def lacks_second_factor(user: AnyUser) -> bool:
 
 
 def programs_let_in(user: User) -> Any:
-    """Return the user's connected programs; the tables exist only with MCP_SIGN_IN."""
+    """Return the programs that the user connected. Without MCP_SIGN_IN there are no tables for them."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import programs_of
@@ -104,7 +105,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username, so that failures with name and e-mail address count together."""
+    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

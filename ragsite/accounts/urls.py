@@ -1,6 +1,6 @@
-"""The pages of accounts.
+"""Addresses of the account pages.
 
-They replace allauth's pages that change the e-mail address, or join an account to a provider.
+Some replace allauth's pages, which change the e-mail address or join an account to a provider.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
-    # allauth's pages link here; the next sign-in sends the mail.
+    # allauth's pages link to this address. A mail to confirm an address is sent at the next sign-in.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
     path("password/set/", views.password_elsewhere, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),

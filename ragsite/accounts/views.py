@@ -1,4 +1,4 @@
-"""The pages of an account: signing in, its keys, and its data."""
+"""Pages of an account: sign-in, its API keys, and its data."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Show an error page if the provider's response is missing or invalid."""
+    """Wrap ``view`` to show an error page if the provider's response is missing or invalid."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -101,7 +101,7 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect, so that later log lines lack its address."""
+    """Store the invitation in the session and redirect, so that the secret address is not logged again."""
     found = invitations.find(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)
@@ -183,7 +183,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
-    # A redirect could not show the key.
+    # The page is not redirected, because the key can be shown only now.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 

@@ -1,4 +1,4 @@
-"""Shows who may read a collection, a document or an answer, with the names that the viewer may know."""
+"""List who may read a collection, a document or an answer. Names are shown only to a viewer who may see them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A row of the page; ``number`` counts accounts or keys."""
+    """A row of the list. ``number`` counts its accounts or keys."""
 
     who: str
     rule: str
@@ -40,7 +40,7 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReaderList:
-    """The rows of the page, at most MOST_SHOWN groups and accounts; ``more`` are left out."""
+    """At most MOST_SHOWN groups and accounts. ``more`` counts those that are not listed."""
 
     rows: Sequence[ReaderRow]
     more: int = 0
@@ -48,12 +48,12 @@ class ReaderList:
 
 
 def may_list_accounts(viewer: AnyUser) -> bool:
-    """Return whether the admin shows the names of all accounts to the viewer."""
+    """Return whether the viewer may see the names of all accounts in the admin."""
     return viewer.has_perm("auth.view_user")
 
 
 def suggest_accounts(viewer: AnyUser, part: str = "") -> list[str]:
-    """Return names of active accounts that contain ``part``, if the viewer may list accounts."""
+    """Return names of active accounts that contain ``part``; empty if the viewer may not list accounts."""
     if not may_list_accounts(viewer):
         return []
     named = User.objects.filter(Q(username__icontains=part) | Q(email__icontains=part), is_active=True)
@@ -74,7 +74,7 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
     if knows_grants or viewer.has_perm("auth.view_group"):
         named += map(_describe, groups)
     else:
-        # The names in the metadata are on the document's own page.
+        # These groups come from the document's metadata, which its own page shows too.
         named += [_describe(each) for each in groups if not each.is_granted]
         hidden += _summarize(_("Members of groups"), [each for each in groups if each.is_granted])
     if knows_grants or may_list_accounts(viewer):
@@ -90,7 +90,7 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
 
 
 def _manages(viewer: AnyUser, collection: Collection) -> bool:
-    """Return whether the admin shows the collection's grants to the viewer."""
+    """Return whether the viewer may see the collection's grants in the admin."""
     managed = Collection.objects.filter(pk=collection.pk)
     if viewer.has_perm("retrieval.change_collection"):
         return managed.managed_by(viewer).exists()
@@ -128,7 +128,7 @@ def _summarize(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
 
 def _list_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
     usable = ApiKey.objects.usable().filter(user__in=accounts.values("pk"))
-    # A join would repeat keys.
+    # A subquery is used, because a join would return some keys several times.
     allowed = ApiKey.objects.filter(collections=collection).order_by().values("pk")
     return usable.filter(Q(is_limited=False) | Q(pk__in=allowed))
 
@@ -150,7 +150,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
     rows: list[ReaderRow] = []
     asked = _("The account asked it, and may read all documents that it uses.")
     if found.owner is not None:
-        # The admin shows who asked to whoever may view conversations.
+        # Whoever may view conversations sees in the admin who asked.
         knows_asker = viewer.has_perm("chat.view_conversation") or may_list_accounts(viewer)
         rows.append(ReaderRow(str(found.owner) if knows_asker else _("The account that asked"), asked))
     if found.is_own:

@@ -1,4 +1,7 @@
-"""Refusals outside the API's views: JSON under /api/ and at /mcp, OpenAI's format under /v1/, else a page."""
+"""Build error responses for requests outside the API's views.
+
+They are JSON under /api/ and at /mcp, have OpenAI's form under /v1/, and are pages elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that turns errors of pages and the admin into responses."""
+    """Turns errors that the site raises on purpose into responses, for pages and the admin."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

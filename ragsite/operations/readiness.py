@@ -1,6 +1,6 @@
-"""The checks of `/readyz`, within a deadline even if a server hangs; and the queues.
+"""Check for `/readyz` whether the parts of the site work, and count waiting work.
 
-The sentences are public; the log has the errors.
+The checks end within a deadline, even if a server hangs. Their sentences are public; errors are only logged.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from retrieval.types import SearchMethod
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# The minimum of libpq; the deadline is shorter.
+# libpq allows no shorter time.
 CONNECT_TIMEOUT_SECONDS = 2
-# The kernel gives up a vanished server after 10 seconds.
+# The kernel gives up a server that has vanished after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# Findings of expensive checks are kept: a remote embedder may cost money per call.
+# The finding of an expensive check is used again for this time: a remote embedder may cost money for each call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -82,7 +82,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is kept for a while. Only its group's thread runs it."""
+    """A check whose finding is used again for a while. Only the thread of its group calls it."""
 
     check: Check
     finding: Finding | None = None
@@ -97,10 +97,10 @@ class Remembered:
 
 
 class CheckGroup:
-    """Checks that depend on the same server, run one after another in one thread.
+    """Checks that need the same server. One thread runs them, one after another.
 
-    A group has at most one thread and connection: probes wait for a round that hangs. ``hung`` is the state of a check
-    that does not answer. ``in_database`` sets a time-out for each statement.
+    A group has at most one thread and one connection: while its checks hang, later requests wait for the same round.
+    ``hung`` returns the state of a check that does not answer. ``in_database`` limits the time of each statement.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class CheckGroup:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                # A daemon thread does not keep the process from ending.
+                # A daemon thread does not keep the process alive.
                 self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
                 self._thread.start()
             return self._thread, self._findings
@@ -188,7 +188,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# Jobs of maintenance have no rows.
+# The queue `maintenance` is missing, because its tasks have no rows.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -198,7 +198,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of work. ``oldest_seconds`` is the wait of its oldest due job, or 0."""
+    """A queue of work. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
 
     name: str
     length: int
@@ -210,13 +210,13 @@ class Queue:
 
     @property
     def is_late(self) -> bool:
-        # The schedule sends eight tasks a minute.
+        # The scheduler sends eight maintenance tasks a minute, so a few that wait are normal.
         is_backlog = self.name != "maintenance" or self.length > 20
         return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
 def count_queued_work() -> list[Queue]:
-    """Return the due work by queue. Maintenance is countable only in a queue inside the database."""
+    """Return the work that is due, by queue. Maintenance is counted only if the queue is in the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -234,7 +234,7 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # The schedule replans untried documents, so their wait begins with their arrival.
+    # A document that was never tried waits since its last update: the scheduler changes its `retry_at`.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
@@ -245,14 +245,14 @@ def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, A
     return counted.values_list("queue", "length", "since")
 
 
-# Older versions can corrupt an index; much older ones cannot scan iteratively.
+# Versions below WANTED can corrupt an index. Versions below NEEDED cannot scan an index iteratively.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
-# A longer wait shows that no worker runs: the schedule looks every 15 seconds.
+# The scheduler sends waiting work every 15 seconds, so a longer wait shows that no worker takes it.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# A document may be read this long without progress while its worker's heartbeat continues.
+# If a worker reads a document for longer without progress, it is stuck, although it sends heartbeats.
 STUCK_AFTER = timedelta(minutes=3)
-# The scheduler reads its schedule every few seconds.
+# The scheduler touches its file every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 
@@ -291,7 +291,7 @@ def pgvector() -> Finding:
 
 
 def nodes() -> Finding:
-    """Check the nodes of a distributed database: a search queries every node that has shards."""
+    """Check the nodes of a distributed database. A search needs all nodes that have shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -300,19 +300,19 @@ def nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# A hung embedder leaves no time to query the database.
+# The state if the embedder hangs. It is remembered, because there is then no time left to query the database.
 _without_embedder = Health.DEGRADED
 
 
 def embedder() -> Finding:
-    """Check search by meaning; keywords are its fallback unless they are switched off."""
+    """Check the search by meaning. If it fails, searches use words alone, unless the settings forbid it."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
         configured = embedder_choice.get_embedder()
         configured.embed_query("ready")
-    except Exception:  # the search continues without a failing backend
+    except Exception:  # whatever fails, the search continues without the embedder
         logger.exception("The embedder does not work.")
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
@@ -326,7 +326,7 @@ def embedder() -> Finding:
 
 
 def search_profile() -> Finding:
-    """Check the published search profile, and whether the switch leaves only its vector search."""
+    """Check the published search profile, and report if RETRIEVAL_HYBRID_ENABLED turns off the search by words."""
     profile = active_profile()
     if profile.error:
         return Finding(
@@ -360,7 +360,7 @@ def _is_served(queue: str) -> bool:
 
 
 def worker() -> Finding:
-    """Check that workers take work and documents make progress."""
+    """Check that workers take work, and that documents make progress."""
     counts = documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]
@@ -377,7 +377,7 @@ def worker() -> Finding:
 
 
 def slack() -> Finding:
-    """Check that the Slack app's process takes questions."""
+    """Check that a process answers questions from Slack."""
     waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
     if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
         return Finding(
@@ -388,7 +388,7 @@ def slack() -> Finding:
 
 
 def drafts() -> Finding:
-    """Check drafts, whose failing steps are retried for ever, and reported after two attempts."""
+    """Check the drafts. A step that fails is tried again for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -424,7 +424,7 @@ def disk_space() -> Finding:
 
 
 def files() -> Finding:
-    """Check the bucket of files, which questions do not need."""
+    """Check the bucket with the files. Questions can be answered without it."""
     storage = document_files()
     if not isinstance(storage, FileSystemStorage):
         try:
@@ -437,7 +437,7 @@ def files() -> Finding:
 
 
 def scheduler() -> Finding:
-    """Check the schedule; one that never wrote to this data directory is not reported."""
+    """Check that the scheduler runs, if it has ever run with this data directory."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
@@ -481,7 +481,7 @@ def file_sandbox() -> Finding:
 
 
 def indexes() -> Finding:
-    """Report whether the last check found passages, vectors and statistics consistent."""
+    """Report whether the last index check found faults."""
     if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()

@@ -1,4 +1,4 @@
-"""Write answers as messages of Slack."""
+"""Write answers as Slack messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chat.pages.cards import result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# Slack allows 3000 characters in a section and 50 blocks in a message.
+# Slack allows 3000 characters for a section, and 50 blocks for a message.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -36,7 +36,7 @@ def write_link(address: str, label: str) -> str:
 
 
 def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
-    """Return Markdown in Slack's format, with ``cited`` addresses by marker, and links to ``addresses`` alone."""
+    """Convert Markdown to Slack's format. ``cited`` has an address for each marker; only ``addresses`` become links."""
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
@@ -47,7 +47,7 @@ def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = 
 
 @dataclass(slots=True)
 class _Writer:
-    """The state of the blocks around a token: open lists with their next numbers (None: bullets), and table rows."""
+    """The state while a text is converted: open lists with their next number (None: bullets), and rows of a table."""
 
     lists: list[int | None] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
@@ -89,7 +89,7 @@ class _Writer:
                 lines, self.rows = [" | ".join(row) for row in self.rows], []
                 return f"{_FENCE}\n{_write_code(chr(10).join(lines))}\n{_FENCE}\n\n"
             case "inline" if self.rows:
-                # A code block shows no links.
+                # Slack shows no links in a code block.
                 self.rows[-1].append(token.content)
             case "inline":
                 return "".join(_write_inline(token.children or []))
@@ -123,12 +123,12 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _write_code(text: str) -> str:
-    # A blank without width keeps the fence closed.
+    # A space without width keeps text from closing the code block.
     return escape(text).replace(_FENCE, "`\u200b``")
 
 
 def split_sections(text: str) -> list[str]:
-    """Return ``text`` in parts that fit into a section; each part of a code block is fenced."""
+    """Split a text into parts that fit into a section. Each part of a code block gets its own fences."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):
@@ -146,7 +146,7 @@ def _cut_line(line: str) -> Iterator[str]:
     while len(line) > most:
         at = line.rfind(" ", 0, most)
         at = at if at > 0 else most
-        # A link is not cut.
+        # The text is not split within a link.
         link = line.rfind("<", 0, at)
         at = link if link > max(0, line.rfind(">", 0, at)) else at
         yield line[:at]
@@ -155,7 +155,7 @@ def _cut_line(line: str) -> Iterator[str]:
 
 
 def _build_section(text: str) -> Block:
-    # `verbatim`: Slack makes no mentions and links of its own.
+    # With `verbatim`, Slack does not turn words into mentions and links.
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
@@ -164,7 +164,7 @@ def _build_context(text: str) -> Block:
 
 
 def build_message(answer: Answer, note: str) -> list[Block]:
-    """Return a finished answer as blocks: its text, its sources, a note on whose rights applied, and feedback."""
+    """Return the blocks of a finished answer: its text, its sources, ``note``, and buttons to rate it."""
     turn = build_turn(answer)
     told = payloads.completed(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
