@@ -1,4 +1,4 @@
-"""A test whether sentence support separates answers labelled as hallucinated from others. PURE.
+"""Test how well the support of sentences separates answers labelled as hallucinated from others. PURE.
 
 Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
 people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.
@@ -18,7 +18,7 @@ from chat.answering.checking.citations import blank_spans, find_cited_sentences,
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
 from evaluation.exceptions import UnreadableTestSet
 
-# Characters: spans often include a neighbour's full stop.
+# In characters. A shorter overlap is ignored, because spans often include the full stop of another sentence.
 LEAST_OVERLAP = 3
 
 _WORD = re.compile(r"\w+")
@@ -69,8 +69,7 @@ class Marking:
 def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     """Read the answers of a file, in order.
 
-    Raises: UnreadableTestSet for a file that is missing, not UTF-8, or lacks a good or a bad answer, and for a wrong
-    line, which it names.
+    Raises: UnreadableTestSet, which names a wrong line; also for a file without both a good and a bad answer.
     """
     answers = []
     for where, row in read_objects(path):

@@ -1,4 +1,4 @@
-"""Callers that ask graded questions: of this site's own code, or of a running site over HTTP."""
+"""Ask graded questions: by this site's code, or a running site over HTTP."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# The wait after 429 without a Retry-After header.
+# Wait this long after a response 429 without a Retry-After header.
 PAUSE_SECONDS = 5.0
-# A reader is assumed to read this number of characters of each passage beside an answer.
+# A reader is assumed to read this many characters of each passage beside an answer.
 READ_CHARACTERS = 900
 
 
@@ -104,5 +104,5 @@ class SiteAsker:
         )
 
     def _post(self, body: dict[str, object]) -> httpx2.Response:
-        # The environment's proxy is ignored.
+        # A proxy from the environment is not used.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -1,4 +1,4 @@
-"""Measure what extraction finds of the words that others expect of public files.
+"""Measure how many of the expected words extraction finds in public files.
 
 ``python -m bench.reading.ground_truth FOLDER`` reads a checkout of https://github.com/xberg-io/test_documents: each
 text below ``ground_truth/FORMAT/`` is compared with the file of the same name and format. ``--reader engine`` measures
@@ -33,7 +33,7 @@ _LEAST_WORDS = 5
 
 
 def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Yield format, file and expected text. Markdown is preferred to plain text."""
+    """Yield the format, the file and the expected text. Markdown is preferred to plain text."""
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "ground_truth" not in path.parts and "groundtruth" not in path.parts:
@@ -53,7 +53,7 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
 
 
 def part_of(path: Path) -> str:
-    """Return "shaping" or "judging", by the hash of the file's name."""
+    """Return the half that a file belongs to, "shaping" or "judging", by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
 

@@ -1,4 +1,4 @@
-"""Comparison of the words and table cells of two texts, whatever their markup. PURE."""
+"""Compare the words and table cells of two texts, ignoring markup. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-# Some programs store a whole number with decimals.
+# Some programs store whole numbers with decimals.
 _WHOLE = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")
@@ -22,7 +22,7 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of two texts in repeated words, distinct words, and table cells."""
+    """How far two texts agree: in all words, in different words, and in table cells."""
 
     expected: int
     found: int
@@ -59,9 +59,9 @@ def cells_of(markdown: str) -> list[str]:
 
 
 def compare(expected: str, text: str) -> Agreement:
-    """Compare ``text`` with the ``expected`` text as multisets of words.
+    """Compare the words of two texts as multisets.
 
-    A cell is found if its words are consecutive.
+    A table cell is found if its words follow each other in ``text``.
     """
     wanted, given = words_of(expected), words_of(text)
     found = (Counter(wanted) & Counter(given)).total()

@@ -1,4 +1,4 @@
-"""Hostile files uploaded in one burst, with harmless files in the middle and at the end.
+"""Upload hostile files at once, with harmless files among them.
 
 .venv/bin/python -m bench.reliability.zoo [--clones 0] [--watch 90] [--port 8000]
 """
@@ -29,7 +29,7 @@ File = tuple[str, bytes]
 def innocents(mark: str) -> list[File]:
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
-    # The file is as large as the files that Word saves.
+    # A picture makes the file as large as one that Word saves.
     word = bombs.docx(bombs.paragraph(words.encode()) * 20, more={"word/media/photo.bin": os.urandom(36_000)})
     return [
         (f"{mark}.md", f"# Valve\n\n{words}".encode()),
@@ -98,7 +98,7 @@ def main() -> None:
         for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
-        # Both slots of the worker load their code first.
+        # The first files make both slots of the worker load their code.
         site.wait(lambda: not open_ones.exists(), 60)
         refused: dict[str, str] = {}
 

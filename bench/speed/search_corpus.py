@@ -1,4 +1,4 @@
-"""The synthetic corpus for timing searches, as a collection; rewritten when its fingerprint changes."""
+"""Write the synthetic corpus for timing searches into a collection, unless it has the same fingerprint."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from retrieval.text.chunking import content_hash
 
 SLUG = "benchmark"
 SEED = 20_000
-# Increase it when the texts or the loading change: a corpus with another version is rewritten.
+# Increase it when the texts or the loading change. A corpus with another version is written again.
 LOADING_VERSION = 4
-# Embedded texts per topic, to measure the spread of vectors.
+# Number of texts of each topic that are embedded, to measure how vectors are distributed.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -31,7 +31,7 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """A corpus in its collection. ``build_seconds`` is None for a collection of an earlier run."""
+    """A corpus in its collection. ``build_seconds`` is None if an earlier run wrote it."""
 
     collection: Collection
     corpus: SyntheticCorpus
@@ -39,7 +39,7 @@ class LoadedCorpus:
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """Return the collection `benchmark` with this number of chunks, written in one transaction unless it exists.
+    """Return the collection `benchmark` with this number of chunks. Unless it exists, it is written in one transaction.
 
     It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
     """

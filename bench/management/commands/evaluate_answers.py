@@ -55,7 +55,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
-        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         sets = [read_beir_questions(folder) for folder in options["folders"]]
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []

@@ -47,7 +47,7 @@ class Command(MeasuringCommand):
 
     def as_json(self, judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
         labels = [each.answer.hallucinated for each in judged]
-        # A higher value means more likely hallucinated.
+        # The sign is reversed, because a low support means a likely hallucination.
         area = auroc_interval(labels, [-each.score for each in judged])
         found = marking(judged)
         return {

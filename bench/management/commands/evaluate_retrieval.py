@@ -18,7 +18,7 @@ from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# Each method is compared per question with RRF, which almost every product uses.
+# Almost all products use RRF, so each method is compared with it, question by question.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
@@ -58,7 +58,7 @@ class Command(MeasuringCommand, PreparedCommand):
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         check_depth()
-        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
         configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
         runs = []

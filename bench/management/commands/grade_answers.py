@@ -90,7 +90,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _format_points(run: GradedRun, kind: str, corpus: str = "") -> str:
-    """Return the mean and the number of questions, with the interval for a row or column of totals."""
+    """Return the mean and the number of questions; in a row or column of totals, also the interval."""
     points = run.points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
