@@ -48,7 +48,7 @@ class TestSet:
     documents that the corpus does not contain.
     """
 
-    __test__ = False  # Without it, pytest would collect the class as a test
+    __test__ = False
 
     name: str
     documents: tuple[CorpusDocument, ...]

@@ -1,5 +1,3 @@
-"""Load the corpus of a test set into a collection of its own."""
-
 from __future__ import annotations
 
 import hashlib
@@ -93,7 +91,6 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
 
 
 def _make_slug(name: str, chunked: bool) -> str:
-    # Sets with equal slugs share a collection, and replace each other in it.
     start, end = "beir-", "-chunked" if chunked else ""
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 

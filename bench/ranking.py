@@ -1,5 +1,3 @@
-"""Measure rankings: search for the queries of a test set as users do."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -78,7 +76,7 @@ def run(
     runs = {name: MethodRun() for name in methods}
     prepare_reranker(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
     for name in methods:
-        _search(queries[0], name, reranker, filters)  # loads the model and opens connections; not measured
+        _search(queries[0], name, reranker, filters)
     for number, query in enumerate(queries):
         report(f"{test_set.name}: searching", number, len(queries))
         first = number % len(methods)

@@ -61,8 +61,6 @@ class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """A read-only inline that can be scrolled with the keyboard."""
-
     template = "admin/chat/read_only_inline.html"
     extra = 0
     can_delete = False

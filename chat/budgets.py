@@ -25,7 +25,6 @@ from retrieval.api.throttling import CountedTogether
 if TYPE_CHECKING:
     from chat.types import Usage
 
-# The page shows the remaining budget from this many questions, or this percentage of use.
 TOLD_FROM = 3
 TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)

@@ -37,8 +37,6 @@ class _PagePayload(TypedDict):
 
 
 class PlacePayload(_PagePayload):
-    """A passage of a document."""
-
     chunk_id: int
     document: DocumentPayload
 
@@ -93,8 +91,6 @@ class ChoicePayload(TypedDict):
 
 
 class BestPlacePayload(TypedDict):
-    """The JSON of `chat.types.BestPlace`."""
-
     marker: int
     start: int
     end: int
@@ -239,8 +235,6 @@ class SearchedPayload(TraceFieldsPayload):
 
 
 class MarkerPayload(TypedDict):
-    """A marker at ``text[start:end]`` of a token."""
-
     marker: int
     start: int
     end: int

@@ -196,16 +196,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A suggested question with a short label."""
-
     label: str
     question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approved the answer, and when."""
-
     approved_id: int
     by: str
     on: date
@@ -244,7 +240,7 @@ AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """The prompt's sources by marker, calls, and version of instructions."""
+    """The left-out sources and the sources with instructions (by marker), the calls, and the curators' instructions."""
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -254,7 +250,12 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The left-out sources, the sources with instructions (by marker), the calls, and the curators' instructions."""
+    """The explanation of a search and its answer, as it is stored.
+
+    ``uncalibrated`` names the embedder if its closeness was never calibrated. ``blocks`` maps the chunk id of a
+    passage, as text, to the number of its context block, from 1. The trace has no text of passages, so none of deleted
+    documents stays.
+    """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
     prompt: PromptTrace = PromptTrace()

@@ -128,7 +128,6 @@ class StretchFilter(admin.FieldListFilter):
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        # The form sends its empty fields too.
         given = zip(self._names(), self.given(), strict=True)
         self.used_parameters = {name: [value] for name, value in given if value}
         found: QuerySet[Any] | None = super().queryset(request, queryset)
@@ -146,7 +145,6 @@ class StretchFilter(admin.FieldListFilter):
 
     def choices(self, changelist: Any) -> Any:
         own = self._names()
-        # Hidden fields of the form keep the page's other filters.
         self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
         counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
         given = self.given()

@@ -37,7 +37,6 @@ class FreeSpace:
 
 
 def list_free_space() -> list[FreeSpace]:
-    """Return the free space of each disk that the site writes to."""
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)

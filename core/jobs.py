@@ -29,7 +29,6 @@ class Leased(models.Model):
     that it is alive. An instance keeps the lease that it was loaded with.
     """
 
-    # A process without a heartbeat for this long counts as dead.
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
 
     attempts = models.PositiveIntegerField(_("attempts"), default=0)

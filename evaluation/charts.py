@@ -15,7 +15,6 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# Maps the name of a series to its values, one for each label.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 
@@ -150,7 +149,6 @@ def _draw_frame(
             (f"{_compute_height(tick, axis):.2f}", f"{_compute_height(tick, axis) + 4:.2f}", number(tick))
             for tick in axis
         ],
-        # Shows at most six labels. One at the right edge is aligned to its end, so that it fits.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
         "names": list(zip(series, cycle(COLOURS), strict=False)),

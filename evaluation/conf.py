@@ -1,5 +1,3 @@
-"""Settings for judges, with their checks."""
-
 from __future__ import annotations
 
 import hashlib

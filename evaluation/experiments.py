@@ -136,7 +136,6 @@ class Report:
 
 
 def report(experiment: Experiment) -> Report:
-    """Return the outcome of a started experiment, up to its end or now."""
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))

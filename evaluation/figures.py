@@ -1,5 +1,3 @@
-"""Write numbers and days in the reader's language."""
-
 from __future__ import annotations
 
 from datetime import date

@@ -55,7 +55,6 @@ class GateSide:
     run: EvaluationRun | None = None
 
     def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
-        """Return the runs with these settings and documents, newest first."""
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,

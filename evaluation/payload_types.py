@@ -1,5 +1,3 @@
-"""Types of the JSON that evaluation stores. Pure Python."""
-
 from __future__ import annotations
 
 from typing import NotRequired, TypedDict

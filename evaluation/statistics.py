@@ -141,7 +141,6 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
 
 
 RESAMPLES = 2000
-# A bootstrap draws this many values at once, in 8 MB.
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
 # Up to this number of differences, the test tries all combinations of signs (1,024).
@@ -204,7 +203,6 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
     else:
         signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
     flipped, seen = signs @ sample, sample.sum()
-    # Sums in another order may differ in their last digits.
     equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)
     return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
 

@@ -1,5 +1,3 @@
-"""Celery tasks of evaluation. Each may run twice."""
-
 from __future__ import annotations
 
 from celery import shared_task

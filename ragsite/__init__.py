@@ -2,7 +2,6 @@
 
 import os
 
-# More OpenBLAS threads would slow other searches, because they wait actively. NumPy reads the variable at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ragsite.celery import app as celery_app

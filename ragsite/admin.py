@@ -1,5 +1,3 @@
-"""Admin pages of users, invitations, ways to sign in, API keys, and the audit log."""
-
 from __future__ import annotations
 
 import logging
@@ -99,7 +97,6 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
-# These models get other pages below, or none: providers are set in the environment, and tokens are not stored.
 for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount, User):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
@@ -167,7 +164,6 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or self.cleaned_data
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
-        # The row in the database still has the old values.
         if not is_administrator and is_last_local_administrator(self.instance):
             raise ValidationError(_get_last_administrator_message())
         return cleaned

@@ -77,7 +77,6 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    # This imports models, which need Django to be set up.
     from chat.streaming.writing import hand_over_all
 
     await receive()

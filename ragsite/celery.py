@@ -1,5 +1,3 @@
-"""The Celery application."""
-
 from __future__ import annotations
 
 import logging.config
@@ -12,7 +10,6 @@ from celery.signals import setup_logging, worker_process_init
 from ragsite.operations import logs  # noqa: F401  (connects its signals)
 from ragsite.processes import machine
 
-# The web server imports this module before asgi.py, which sets the variable too.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 app = Celery("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")

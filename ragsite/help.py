@@ -29,8 +29,6 @@ _SETTINGS_HEADING = re.compile(r"^# --- (.+) ---$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A page of help. ``sections`` are its headings, each with the text below it."""
-
     slug: str
     title: str
     sections: tuple[tuple[Heading, str], ...]

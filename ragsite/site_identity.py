@@ -1,5 +1,3 @@
-"""Show the site's name and logo, and let an administrator change them."""
-
 from __future__ import annotations
 
 import io
@@ -26,7 +24,6 @@ from ragsite.models.identity import SiteIdentity
 
 logger = logging.getLogger(__name__)
 
-# In bytes and pixels.
 LARGEST_LOGO = 200 * 1024
 _WIDEST_LOGO = 2000
 _PICTURES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -35,7 +32,6 @@ _YEAR = 31536000
 
 
 def add_identity(request: HttpRequest) -> dict[str, object]:
-    """Add ``identity`` to the context of all templates."""
     return {"identity": SimpleLazyObject(load_identity)}
 
 
@@ -56,7 +52,6 @@ def logo(request: HttpRequest, version: str) -> HttpResponse:
         raise Http404
     response = HttpResponse(bytes(identity.logo), content_type=identity.logo_type)
     response["Cache-Control"] = f"public, max-age={_YEAR}, immutable"
-    # An SVG may contain scripts, which this forbids.
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     response["X-Content-Type-Options"] = "nosniff"
     return response

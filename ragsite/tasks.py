@@ -1,5 +1,3 @@
-"""Celery tasks of the whole site."""
-
 from __future__ import annotations
 
 from celery import shared_task

@@ -1,5 +1,3 @@
-"""Ask graded questions: by this site's code, or a running site over HTTP."""
-
 from __future__ import annotations
 
 import json
@@ -104,5 +102,4 @@ class SiteAsker:
         )
 
     def _post(self, body: dict[str, object]) -> httpx2.Response:
-        # A proxy from the environment is not used.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -99,7 +99,7 @@ def run(name: str, questions: Sequence[Question], collection: Collection, *, rep
 async def _ask_all(
     name: str, questions: Sequence[Question], filters: SearchFilters, report: Report
 ) -> list[JudgedReply]:
-    await _ask(questions[0], filters)  # loads the model and opens connections
+    await _ask(questions[0], filters)
     outcomes = []
     for number, question in enumerate(questions):
         await sync_to_async(report)(f"{name}: asking", number, len(questions))
@@ -119,7 +119,6 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
     if completed.generator not in ("", await sync_to_async(writers.get_default_writer)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
-    # Without a search there are no sources.
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
     return JudgedReply(

@@ -31,8 +31,6 @@ Search = Callable[[str], Sequence[str]]
 
 
 class SiteEmbedder:
-    """A client of a running site's embedder, over OpenAI's protocol."""
-
     def __init__(self, site: str, model: str) -> None:
         self._address, self._model = f"{site.rstrip('/')}/v1/embeddings", model
 

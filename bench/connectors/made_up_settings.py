@@ -1,5 +1,3 @@
-"""Make up settings for a connector that its own schema accepts."""
-
 from __future__ import annotations
 
 import re

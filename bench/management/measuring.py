@@ -1,5 +1,3 @@
-"""The base of commands that measure: arguments, errors and output."""
-
 from __future__ import annotations
 
 import json

@@ -28,9 +28,7 @@ _BY_ENGINE = frozenset(
     htm eml msg csv vtt
     """.split()  # noqa: SIM905
 )
-# The engine writes this internal name between the words.
 _STYLE = re.compile(r"\[style_name: [^\]]*\]")
-# The engine writes the head of an HTML page like this.
 _FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,60}?\n## title: [^\n]*\n")
 _LARGEST = 20_000_000
 _MOST_LOST, _LOST_SHARE = 2, 0.005

@@ -14,7 +14,6 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-# Some programs store whole numbers with decimals.
 _WHOLE = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")

@@ -141,7 +141,6 @@ class Killer:
 
 def _started_after(process: psutil.Process, moment: float) -> bool:
     try:
-        # The kernel's times are accurate to 10 ms.
         return bool(process.create_time() > moment - 0.05)
     except psutil.Error:
         return False

@@ -1,5 +1,3 @@
-"""Run a real site in a temporary data directory, as `make run` does."""
-
 from __future__ import annotations
 
 import json

@@ -110,7 +110,6 @@ def main() -> None:
         def add(situation: str, number: int = UPLOADS) -> None:
             rows.append((situation, uploads.measure(number), waiting.count()))
 
-        # The first question makes the processes load their code.
         ask()
         uploads.measure(4)
         site.wait(lambda: not waiting.exists(), 120)

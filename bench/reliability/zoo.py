@@ -98,7 +98,6 @@ def main() -> None:
         for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
-        # The first files make both slots of the worker load their code.
         site.wait(lambda: not open_ones.exists(), 60)
         refused: dict[str, str] = {}
 

@@ -40,7 +40,6 @@ class StageRun:
     reference_ms: float = 0.0
 
     def mean_ms(self) -> dict[str, float]:
-        """Return the mean milliseconds of each stage, largest first."""
         known = {stage: 1000 * seconds / self.answers for stage, seconds in self.stages.items()}
         known[REST] = max(0.0, sum(self.totals_ms) / self.answers - sum(known.values()))
         return dict(sorted(known.items(), key=lambda pair: -pair[1]))

@@ -56,7 +56,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     made_by = index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
     if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
-        build_index(embedder)  # an interrupted run may have dropped it
+        build_index(embedder)
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embed_samples(corpus, report))

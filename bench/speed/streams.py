@@ -322,7 +322,6 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
         **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
-        # By this name, the connections of the web server are found in the database.
         "PGAPPNAME": SLUG,
     }
     with tempfile.TemporaryFile() as log:

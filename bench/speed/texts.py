@@ -152,7 +152,6 @@ class SyntheticCorpus:
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
     def _draw_mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
-        """Return ``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
         words = [*self._draw_topical(random, topic, topical), *(self.vocabulary[place] for place in common)]

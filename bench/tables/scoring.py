@@ -54,7 +54,6 @@ def found_tables(extracted: ExtractedText) -> list[Rows]:
 
 
 def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> TableScore:
-    """Compare each expected table with the found table that has most of its cells."""
     left = list(found)
     right = cells = met = 0
     for table in expected:

@@ -53,7 +53,6 @@ WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 ANSWERABLE = 0.6
 # The same limit if only words were compared: a passage must then contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
-# Below this probability, no language model is called.
 HOPELESS = 0.1
 # Below this probability, only titles of documents are shown. These are 7 of 8 questions about other subjects and 1 of
 # 32 near misses, of 40 questions without an answer.
@@ -185,7 +184,6 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
-    # In other languages, such as German, ordinary nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]

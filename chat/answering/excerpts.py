@@ -24,7 +24,6 @@ LONGEST_BLOCK = 2_000
 LONGEST_OPENING = 1_400
 # A block can announce the next one only in its last sentence, which is searched within this many characters.
 LONGEST_ANNOUNCEMENT = 240
-# Characters shown around the marked row of a long table.
 LONGEST_ROWS = 700
 
 
@@ -172,7 +171,6 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
         first -= 1
     if unit.block.kind is BlockKind.STEPS:
-        # A procedure is shown from its first step, because later steps alone are of no use.
         first = 0
         while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= LONGEST_BLOCK:
             last += 1

@@ -31,7 +31,6 @@ _FIRST = r"(?:^|[.!?:;]\s+)"
 _ORDERED = r"(?:^|[.!?:;]\s+|\bnow\s+|\bplease\s+)"
 
 _RULES: dict[str, tuple[str, ...]] = {
-    # The text cancels earlier instructions or the documents.
     "set aside": (
         rf"\b{_SET_ASIDE}{_FILL}(?:\s+{_EARLIER}|\s+(?:system|safety|default)){{0,2}}\s+{_INSTRUCTIONS}\b",
         rf"\b{_SET_ASIDE}{_FILL}\s+{_EARLIER}\b(?:\s*[.,:;!]|\s+and\b|$|\s+(?:information|text|context|tasks?|input"
@@ -84,7 +83,6 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"|\bantworte\s+im\s+stil\b|\brole-?playing\s+as\b",
         r"\b(?:stay|remain|break|fall)\b.{0,20}\b(?:in\s+(?:their|your)\s+roles?|character)\b",
     ),
-    # The text dictates words of the answer.
     "dictated": (
         r"\b(?:just|only|instead|simply|then|but)\s+(?:output|print|say|write|reply|respond|answer)\b"
         r"(?:\s+(?:with|the\s+following))?\s*+:?\s*+[\"“‘'«]",
@@ -100,7 +98,6 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"[.!\s]*(?:that\s+is|now|das\s+|nun|nu\b|forget|vergiss|vergeet)",
         r"\bdespite\s+what\s+you.?ve\s+been\s+told\b|\babweichend\s+zu\s+vorherigen\b",
     ),
-    # The text forbids the use of the documents.
     "documents": (
         r"\b(?:do(?:n.?(?:no)?t|\s+not)|never)\s+(?:look|use|read|answer|consult)\b.{0,40}"
         r"\b(?:the|these|those|your)\s+(?:provided\s+)?(?:documents|sources|context|articles)\b",
@@ -108,7 +105,6 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\buit\s+je\s+eigen\s+kennis\b|\bgebruik\s+(?:de\s+)?(?:bronnen|documenten)\s+niet\b",
         r"(?:^|\s)\$?(?:documents?|context)\s*+:\s*+\{?.{10,2000}?(?:question|vraag)\s*+:",
     ),
-    # The text contains the markup that separates roles in models' prompts.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id)\|>|\[/?INST\]|<</?SYS>>",
         r"\n[^\S\n]*(?:system|assistant|human)\s*:|\bhuman:\s*human:|(?<!\S)(?:\\n\s*)?instruction\s*:\s*\w",

@@ -1,5 +1,3 @@
-"""Write answers with a model server that speaks OpenAI's chat-completions protocol."""
-
 from __future__ import annotations
 
 import logging

@@ -204,7 +204,6 @@ async def _ask_model(
     generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
     tables = await in_thread(find_tables, draft.question, filters, draft.sources)
-    # Only models that passed the trial of functions get tables.
     if tables is not None and not await in_thread(uses_functions, generator.name):
         tables = None
     text = ""

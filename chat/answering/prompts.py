@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from retrieval.types import Turn
 
 PROMPT_VERSION = 9
-# A model replies this if the sources do not answer the question.
 NO_ANSWER = "NO_ANSWER"
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300

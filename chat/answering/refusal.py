@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """Return the refusal to show instead of an answer, with the closest passages."""
     try:
         meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:

@@ -1,5 +1,3 @@
-"""Order a question's results, and cut each to the part to show."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Run a language model's calls to tables while it writes an answer."""
-
 from __future__ import annotations
 
 import asyncio
@@ -17,7 +15,6 @@ from core.exceptions import ModelFailed
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
 # Share of the model's context for results of tables, with the most and the fewest tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# Number of a result's characters that the debug panel shows.
 LONGEST_TRACED = 500
 
 

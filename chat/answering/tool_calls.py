@@ -56,16 +56,12 @@ class SentFunction(TypedDict):
 
 
 class SentCall(TypedDict):
-    """A call of a function, in the form of chat completions."""
-
     id: str
     type: Literal["function"]
     function: SentFunction
 
 
 class DialogueMessage(TypedDict):
-    """A message with a model's calls, or with the result of one call."""
-
     role: Literal["assistant", "tool"]
     content: str
     tool_calls: NotRequired[list[SentCall]]

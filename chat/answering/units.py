@@ -30,7 +30,6 @@ _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-# This matches an entry of a table of contents: it consists of links within the site.
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 
 
@@ -98,7 +97,6 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _units_of(source)]
 
 
-# Writing one answer needs the units of its sources several times.
 @functools.lru_cache(maxsize=128)
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []

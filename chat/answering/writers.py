@@ -1,5 +1,3 @@
-"""Choose the language model that writes an answer."""
-
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,3 @@
-"""A chat completion as server-sent chunks."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Build chat completions and their fields from an answer's payload."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -61,7 +61,6 @@ class CompletionsView(OpenAIView):
                 conversation_id=_find_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The request names the model, so a model chosen earlier in the conversation is not used.
                 model=writer or next(iter(list_choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],

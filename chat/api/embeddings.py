@@ -1,5 +1,3 @@
-"""Serve the embeddings endpoint of OpenAI's protocol."""
-
 from __future__ import annotations
 
 import base64
@@ -22,7 +20,6 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.search_places import place_to_search
 
-# OpenAI's limit per request.
 MOST_EMBEDDED = 2048
 
 

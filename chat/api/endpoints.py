@@ -1,5 +1,3 @@
-"""API views for questions, answers and conversations."""
-
 from __future__ import annotations
 
 import uuid

@@ -1,5 +1,3 @@
-"""Send answers as server-sent events of the API."""
-
 from __future__ import annotations
 
 import json

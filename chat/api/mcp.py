@@ -189,7 +189,6 @@ async def _respond(view: McpView, request: Request) -> HttpResponse:
         "headers": headers,
         "ragsite.view": view,
     }
-    # The ASGI messages of the response.
     sent: list[Mapping[str, Any]] = []
 
     async def receive() -> dict[str, object]:

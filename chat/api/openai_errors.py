@@ -1,5 +1,3 @@
-"""Errors in the form of OpenAI's protocol."""
-
 from __future__ import annotations
 
 import logging
@@ -37,7 +35,6 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 def respond_to(exception: Exception, context: Any) -> Response:
-    """Return the response for an exception, in the form of OpenAI's protocol."""
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request of OpenAI's protocol broke.", exc_info=exception)
@@ -50,7 +47,6 @@ def respond_to(exception: Exception, context: Any) -> Response:
             code = "rate_limit_exceeded"
         case ValidationError():
             param, found = _find_first(exception.detail)
-            # Most clients show only the message, so it begins with the field.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())

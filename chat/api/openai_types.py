@@ -32,8 +32,6 @@ class ModelListBody(TypedDict):
 
 
 class EmbeddingBody(TypedDict):
-    """A vector, as numbers or in base64."""
-
     object: Literal["embedding"]
     index: int
     embedding: list[float] | str
@@ -79,8 +77,6 @@ class MessageBody(CitedPart):
 
 
 class DeltaBody(TypedDict, total=False):
-    """A piece of a message."""
-
     role: Literal["assistant"]
     content: str
     annotations: list[Annotation]
@@ -112,8 +108,6 @@ class ChunkChoice(_Choice):
 
 
 class Envelope(TypedDict):
-    """The fields that a completion shares with its chunks."""
-
     id: str
     object: str
     created: int

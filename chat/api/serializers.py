@@ -1,5 +1,3 @@
-"""Request and response fields of the API."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

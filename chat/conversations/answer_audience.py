@@ -1,5 +1,3 @@
-"""List the users who may read an answer."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -36,7 +36,6 @@ _DIGEST = """
 
 
 def may_be_mailed(user: AnyUser) -> bool:
-    """Return whether the site sends mail and the user has an address."""
     return settings.MAIL_IS_SENT and is_active(user) and bool(getattr(user, "email", ""))
 
 

@@ -11,7 +11,6 @@ from core.user_types import AnyUser
 from retrieval.models import Document
 from retrieval.types import Turn
 
-# Older turns would distract a model.
 REMEMBERED_TURNS = 3
 
 

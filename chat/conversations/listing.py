@@ -1,5 +1,3 @@
-"""Lists a user's conversations."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

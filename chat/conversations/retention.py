@@ -1,5 +1,3 @@
-"""Delete old conversations, and copies of text from deleted documents."""
-
 from __future__ import annotations
 
 from datetime import timedelta

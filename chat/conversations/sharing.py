@@ -1,5 +1,3 @@
-"""Shares conversations by a link."""
-
 from __future__ import annotations
 
 import uuid
@@ -37,7 +35,6 @@ def share(
 
 
 def stop_sharing(conversation: Conversation) -> None:
-    """Disable the link. If the conversation is shared again, it gets a new link."""
     conversation.share_token = conversation.shared_at = conversation.shared_answer = None
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 

@@ -1,5 +1,3 @@
-"""Save approved answers with their wordings and cited passages, and approve them."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""Flag approved answers that need a review, and mail their owners."""
-
 from __future__ import annotations
 
 import logging

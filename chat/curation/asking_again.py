@@ -1,5 +1,3 @@
-"""Ask a question again without saving the answer."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""The admin page and form of approved answers."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -29,8 +29,6 @@ MOST_ADDED = 10
 
 
 class MendingAdmin(PageAdmin):
-    """Adds the correction page to the admin of answers."""
-
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
         return [page, *super().get_urls()]

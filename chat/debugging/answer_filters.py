@@ -1,5 +1,3 @@
-"""Filter the admin's list of answers."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Build the debug panel's table of candidates."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +17,6 @@ from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
 FRAGMENT_CHARACTERS = 300
-# At most this many characters come before the first match of a snippet.
 LEAD_CHARACTERS = 40
 
 
@@ -46,8 +43,6 @@ def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """The passage of a candidate, as it is stored now."""
-
     passage: Passage
     snippet: SafeString
 

@@ -1,5 +1,3 @@
-"""Show the checked sentences of an answer with the passages that support them best."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

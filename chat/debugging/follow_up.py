@@ -1,5 +1,3 @@
-"""Find the documents that answers cite or have as sources."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -32,7 +30,6 @@ def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehin
     """Return the documents of each answer: the cited ones, then at most three other sources. This takes two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # For each answer, maps a document to whether it is cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

@@ -1,5 +1,3 @@
-"""The debug panel of an answer."""
-
 from __future__ import annotations
 
 import logging

@@ -42,7 +42,6 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# If a writer is silent for this long, the sweep closes its answer.
 CLOSED_AFTER = timedelta(minutes=1)
 NEVER_BEGUN_AFTER = timedelta(minutes=10)
 
@@ -109,7 +108,6 @@ class Answer(Leased):
         Collection, models.SET_NULL, null=True, related_name="+", verbose_name=_("collection")
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The filters of the question, in the form of the API.
     asked_filters = models.JSONField(default=dict, db_default={})
     # The requested search method and language model.
     method = models.CharField(max_length=12)
@@ -144,7 +142,6 @@ class Answer(Leased):
     # Two queries that were searched: the rewritten question, and the question joined with the previous ones.
     completed_question = models.TextField()
     joined_question = models.TextField()
-    # Probability that the documents answer the question, 0 to 1.
     confidence = models.FloatField(_("confidence"), null=True)
     computed: models.JSONField[ComputedPayload | None, ComputedPayload | None] = models.JSONField(null=True)
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
@@ -345,7 +342,6 @@ class StreamedEvent(models.Model):
     attempt = models.PositiveSmallIntegerField()
     sequence = models.PositiveIntegerField()
     name = models.CharField(max_length=12)
-    # The name decides which of the types it has.
     payload: models.JSONField[EventPayload, Any] = models.JSONField()
 
     class Meta:
@@ -366,8 +362,6 @@ class StreamedEvent(models.Model):
 
 
 class Feedback(models.Model):
-    """The asker's rating of an answer."""
-
     class Reason(models.TextChoices):
         WRONG = "wrong", _("It is wrong")
         INCOMPLETE = "incomplete", _("Something is missing")

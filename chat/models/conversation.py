@@ -63,12 +63,10 @@ class Conversation(models.Model):
         LINK = "link", _("anyone with the link")
         SIGNED_IN = "signed_in", _("people who have signed in")
 
-    # Part of the shared link; None if the conversation is not shared.
     share_token = models.UUIDField(null=True, unique=True)
     shared_at = models.DateTimeField(null=True)
     share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW)
     share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK)
-    # The link stops working if this answer is deleted.
     shared_answer = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="+")
     title = models.CharField(_("title"), max_length=200)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)

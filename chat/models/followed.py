@@ -46,7 +46,6 @@ class ChangeNotice(Job):
 
     TASK = "chat.tasks.send_change_notice"
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
-    # The last attempt is two hours after the first.
     MOST_ATTEMPTS = 8
 
     followed = models.ForeignKey(FollowedAnswer, models.CASCADE, related_name="notices")

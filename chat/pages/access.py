@@ -1,5 +1,3 @@
-"""Check who may see the chat's pages and the traces of answers."""
-
 from __future__ import annotations
 
 import uuid
@@ -53,7 +51,6 @@ def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
 
 
 def may_mend(request: HttpRequest) -> bool:
-    """Return whether the user may open the admin's page that mends an answer."""
     return users.is_staff_with(request.user, "chat.view_answer")
 
 

@@ -1,5 +1,3 @@
-"""Write printed answers as a Markdown file with footnotes."""
-
 from __future__ import annotations
 
 import re
@@ -15,7 +13,6 @@ from chat.pages.doubts import place_doubt_remarks
 from chat.pages.printed_answers import Footnote, PrintedAnswer
 
 _NAME_CHARACTERS = 60
-# These signs would be Markdown in a title or a question, so they are escaped.
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 

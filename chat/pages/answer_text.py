@@ -1,5 +1,3 @@
-"""Render a whole answer as one plain text."""
-
 from __future__ import annotations
 
 import re
@@ -31,7 +29,6 @@ def whole_text(answer: CompletedPayload) -> str:
 def list_parts(
     text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
 ) -> list[str]:
-    """Return the answer's text, its table and each alternative, as the paragraphs of one text."""
     parts = [text]
     if table and not shows_rows(text):
         parts.append(_render_table(table))

@@ -1,5 +1,3 @@
-"""Prepare sources, citations and results for templates."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -76,8 +74,6 @@ class Cited(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class SourceCard(_Shown):
-    """A numbered source beside the answer."""
-
     excerpt: str
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
@@ -123,7 +119,6 @@ def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard
 
 
 def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Return a card for each source, with the different quotations from it."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)

@@ -1,5 +1,3 @@
-"""Views that list, rename and delete conversations."""
-
 from __future__ import annotations
 
 import uuid

@@ -27,8 +27,6 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An unsupported sentence, ``text[start:end]``."""
-
     start: int
     end: int
     reason: str
@@ -52,7 +50,6 @@ def count_checked(statements: Iterable[StatementPayload]) -> int:
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """Return the answer's text with a remark after each doubtful sentence."""
     for at, remark in sorted(place_doubt_remarks(text, doubts), reverse=True):
         text = f"{text[:at]}{remark}{text[at:]}"
     return text

@@ -1,5 +1,3 @@
-"""The view that stores a user's rating of an answer."""
-
 from __future__ import annotations
 
 import uuid

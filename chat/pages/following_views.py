@@ -1,5 +1,3 @@
-"""Views with which a user begins or ends following an answer."""
-
 from __future__ import annotations
 
 import uuid
@@ -62,6 +60,5 @@ def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID)
 @require_POST
 @login_required
 def end_following(request: HttpRequest, followed_id: int) -> HttpResponse:
-    """End the following of an answer, from the list on the account page."""
     unfollow(request.user, pk=followed_id)
     return redirect("account_overview")

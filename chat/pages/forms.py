@@ -1,5 +1,3 @@
-"""Forms of conversations and feedback."""
-
 from __future__ import annotations
 
 from typing import Any

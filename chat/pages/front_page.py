@@ -1,5 +1,3 @@
-"""Collect the content of the front page."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Views of the chat's pages."""
-
 from __future__ import annotations
 
 import uuid

@@ -1,5 +1,3 @@
-"""Convert Markdown to plain text."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Prepare answers for printing, with footnotes, quotations, and the versions of their documents."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,5 +1,3 @@
-"""Views that accept a question, stream its answer and stop it."""
-
 from __future__ import annotations
 
 import uuid
@@ -203,7 +201,6 @@ def ask(request: HttpRequest) -> HttpResponse:
             visitor=get_visitor(request),
             caller=caller_of(request),
             conversation_id=named,
-            # PostgreSQL rejects the character NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             filters=filters if edits is None else edits.asked_filters,
@@ -298,4 +295,4 @@ def _parse_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:
-        return uuid.UUID(int=0)  # No answer has this id.
+        return uuid.UUID(int=0)

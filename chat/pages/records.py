@@ -84,7 +84,6 @@ def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            # The text continues a value, although it looks like the name of a column.
             continue
         yield from _make_text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:

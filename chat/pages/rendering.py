@@ -1,5 +1,3 @@
-"""Renders answers as HTML."""
-
 from __future__ import annotations
 
 import re
@@ -40,7 +38,6 @@ def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
     """Render a finished answer with citations and signs of doubt. Only ``addresses`` become links."""
-    # The parser reads CRLF as one character, so the offsets after it are shifted.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -83,7 +80,6 @@ def _link_rest(cited: Cited) -> SafeString:
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """Render a marker as a link, with the data for its preview."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,

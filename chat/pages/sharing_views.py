@@ -1,5 +1,3 @@
-"""Views that share a conversation by a link, and that show a shared one."""
-
 from __future__ import annotations
 
 import uuid
@@ -65,7 +63,6 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
             "is_own": is_own(request, conversation),
         }
         response = render(request, "chat/shared.html", context)
-    # Search engines must not index shared links.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 

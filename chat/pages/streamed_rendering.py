@@ -1,5 +1,3 @@
-"""Render an answer as HTML while it is written."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping

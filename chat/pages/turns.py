@@ -1,5 +1,3 @@
-"""Prepare questions and answers for templates."""
-
 from __future__ import annotations
 
 import uuid
@@ -30,7 +28,6 @@ from retrieval.models import Collection as DocumentCollection
 from retrieval.rights.chosen_filters import Chip
 from retrieval.rights.search_filters import list_passing
 
-# Below this probability, the page warns that the answer may not fit.
 LOW_CONFIDENCE = 0.5
 
 
@@ -112,7 +109,6 @@ class ShownTurn:
 
     @property
     def quoted(self) -> Cited | None:
-        """The citation of an extractive answer."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
@@ -246,7 +242,6 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
 
 
 def describe_failures(degraded: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each part of the search that failed."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

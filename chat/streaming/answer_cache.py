@@ -96,7 +96,6 @@ def build_key(
         ]
         if model is not None
         else [],
-        # Notices are in the reader's language.
         "language": get_language(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
@@ -145,7 +144,6 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
-    # The original may be deleted by now.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
     return [

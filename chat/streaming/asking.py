@@ -1,5 +1,3 @@
-"""Accept a question: check it, reserve a place and save it."""
-
 from __future__ import annotations
 
 import re

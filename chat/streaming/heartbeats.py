@@ -55,7 +55,6 @@ async def watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store, snapshots)
         except Exception:
-            # The next round stores them again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
@@ -83,7 +82,6 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
         if len(snapshots) == 1:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    # A statement for each run, so that an error in one does not affect the others.
     followed: dict[Run, bool] = {}
     for run, upto in snapshots.items():
         try:

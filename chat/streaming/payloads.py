@@ -123,7 +123,6 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """Return an answer and its citations as rows that are not saved."""
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -249,7 +248,6 @@ def _list_shown_rows(answer: Answer) -> ShownRowsPayload:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text ends early: it was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 

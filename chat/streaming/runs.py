@@ -1,5 +1,3 @@
-"""The answers that this process is writing."""
-
 from __future__ import annotations
 
 import asyncio

@@ -121,7 +121,6 @@ def _complete_references(citations: list[Citation]) -> list[Citation]:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
     for cited, found in zip(citations, find_quotes(citations), strict=True):
-        # The document may have a new version since the search.
         cited.text_version = found.version if found.is_found else ""
     return citations
 

@@ -24,7 +24,6 @@ def encode(data: str, *, event: str, event_id: str = "") -> bytes:
 
 
 def comment(text: str) -> bytes:
-    """Encode a comment, which clients ignore."""
     return f": {text}\n\n".encode()
 
 

@@ -76,7 +76,6 @@ async def _write(run: Run) -> None:
                 await _publish(run, started)
     except asyncio.CancelledError:
         if not run.is_stopped:
-            # This process shuts down (`hand_over_all`).
             run.ending = True
             ADMISSION.release(run.answer.pk)
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
@@ -238,7 +237,6 @@ async def _end(run: Run) -> None:
             break
         except Exception as error:
             last.payload = saving.build_failure_payload(error)
-            # Trying again saves the text if the database only restarts.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)

@@ -17,7 +17,6 @@ from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
-# The group makes `re.split` return the words too.
 _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 

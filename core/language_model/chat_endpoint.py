@@ -25,7 +25,6 @@ class ChatEndpoint:
     def __post_init__(self) -> None:
         if not self.url.host:
             raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
-        # The HTTP library's own error message would contain the key.
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
             raise ImproperModel("The API key of the language model has characters that no header can carry.")
         if not self.model:

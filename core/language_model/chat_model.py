@@ -1,5 +1,3 @@
-"""A client for short replies that are read as a whole."""
-
 from __future__ import annotations
 
 import asyncio

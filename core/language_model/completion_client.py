@@ -1,5 +1,3 @@
-"""A client of chat-completions servers. All calls to language models use it."""
-
 from __future__ import annotations
 
 import asyncio
@@ -107,7 +105,6 @@ def _read_retry_after(value: str) -> float | None:
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
-# If a server asks for a longer pause, the call fails, because a user is waiting.
 LONGEST_PAUSE_SECONDS = 20.0
 # These statuses mean that the request is wrong, not that the server is broken.
 _OF_THE_QUESTION = frozenset({400, 413, 422})

@@ -29,8 +29,6 @@ _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in name
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a function call; missing parts are empty."""
-
     index: int
     id: str = ""
     name: str = ""

@@ -1,5 +1,3 @@
-"""The admin's dashboard: figures on answers, the worst answers, and gaps in the documents."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,3 @@
-"""Gates in the admin, and the page with a gate's verdict."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""The curators' instructions to a language model in the admin, with a preview."""
-
 from __future__ import annotations
 
 import asyncio

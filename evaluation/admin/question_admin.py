@@ -34,7 +34,6 @@ from retrieval.search.search_places import place_to_search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# Limits both the passages of the answer and the hits of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 

@@ -48,7 +48,6 @@ MOST_PAIRS = 100
 # From this share of the points on, an answer counts as right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# By the value of `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 

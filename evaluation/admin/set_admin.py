@@ -38,7 +38,6 @@ NEWEST_RUNS = 10
 
 class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
-    # The submit button that is pressed sets the value.
     kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
     draft = forms.ModelChoiceField(
         Draft.objects.none(),
@@ -103,7 +102,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
-    # An annotated queryset has no default order.
     ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm

@@ -1,5 +1,3 @@
-"""Compute the dashboard's figures: outcomes of questions by day, and distributions of scores."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -74,7 +72,6 @@ class Activity:
 
 
 def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Return the activity of each day, and of all days together."""
     narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
@@ -140,7 +137,6 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope) -> list[Distribution]:
-    """Return the histogram of each metric's scores, by judge."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

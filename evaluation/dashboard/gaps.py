@@ -134,7 +134,6 @@ def _fold(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 
-# A limit is needed, because each wording is embedded and compared with all others.
 MOST_QUESTIONS = 500
 _NEAREST_SQL = """
 SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
@@ -145,7 +144,6 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 MOST_GAPS = 30
 NEAREST = 3
 KEPT_SECONDS = 900
-# Number of answers for each gap whose sources are counted.
 _SAMPLE = 20
 
 
@@ -205,7 +203,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
-    key = hashlib.sha256(key.encode()).hexdigest()  # cache keys exclude some characters of model names
+    key = hashlib.sha256(key.encode()).hexdigest()
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept

@@ -56,7 +56,6 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # The embedder on trial takes hundreds of MiB of memory.
         embedder_choice.forget_candidates()
     trial.refresh_from_db()
     return trial

@@ -1,5 +1,3 @@
-"""Measure both embedders of a trial with the questions of the evaluation sets."""
-
 from __future__ import annotations
 
 import math

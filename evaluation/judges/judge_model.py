@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound=BaseModel)
 
-# Used to estimate the tokens of servers that report none.
 CHARACTERS_PER_TOKEN = 4
 # For one reply. Verdicts on some dozens of claims take a quarter of this.
 MOST_TOKENS = 4096

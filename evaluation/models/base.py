@@ -17,7 +17,6 @@ class EvaluationJob(Job):
     RUNNING = "running"
     FAILED = "failed"
 
-    # A concrete job declares the field again, with its choices.
     status = models.CharField(_("status"), max_length=10, default=QUEUED)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)

@@ -49,7 +49,6 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # The instructions that were active at the request, or that are to be measured.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )

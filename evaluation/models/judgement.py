@@ -40,7 +40,6 @@ class Judgement(EvaluationJob):
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
-            # The sweep looks for few rows among very many.
             models.Index(
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
@@ -137,7 +136,6 @@ class Dashboard(Answer):
 
     class Meta:
         proxy = True
-        # The permission to view answers is enough.
         default_permissions = ()
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")

@@ -22,7 +22,6 @@ _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
-# An answer with at least this agreement is right.
 RIGHT_AGREEMENT = 0.7
 
 

@@ -207,7 +207,6 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A fallback is not judged, because it makes the run unreliable anyway.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)

@@ -29,8 +29,6 @@ REFUSING_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ProductReply:
-    """A product's reply to a question, or the ``failure`` to reply."""
-
     question: str
     text: str = ""
     refused: bool = False
@@ -96,7 +94,6 @@ def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
 def _check(
     run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
 ) -> AnswerResult:
-    """Return an unsaved result, with the checks that need only the text."""
     expected = question.expectations
     graded = grade(text, refused=refused, expected=expected) if expected.says_of_text else None
     return AnswerResult(

@@ -1,5 +1,3 @@
-"""Request and cancel runs. A run's row is its job (see `core.jobs`)."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

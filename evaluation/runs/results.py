@@ -1,5 +1,3 @@
-"""Summarise runs by means with intervals, and compare two runs."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -238,7 +236,6 @@ def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
-    # A search run ignores these settings.
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
         changed = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)

@@ -21,7 +21,6 @@ LARGEST_GRADE = 1000
 LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
-# Pairs of the place of a line, for error messages, and its text.
 Lines = Iterable[tuple[str, str]]
 
 

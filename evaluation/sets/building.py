@@ -46,7 +46,6 @@ def complaints_of(collection: Collection) -> EvaluationSet:
     """Return the set for the collection's unhelpful answers. It is created if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
-        # The beginnings of two long names may be equal.
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
     return EvaluationSet.objects.get_or_create(
         slug=slug,

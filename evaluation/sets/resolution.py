@@ -1,5 +1,3 @@
-"""Find the expected passages of a set's questions in the current documents."""
-
 from __future__ import annotations
 
 import hashlib

@@ -59,7 +59,6 @@ class AccountAdapter(DefaultAccountAdapter):
         return user
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        # The flag says that later steps of this sign-in ask for the second factor.
         request.stages_follow = True  # type: ignore[attr-defined]
 
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
@@ -106,7 +105,6 @@ class AccountAdapter(DefaultAccountAdapter):
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        # `pre_social_login` decides who may sign up.
         return True
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:

@@ -1,5 +1,3 @@
-"""Count what the admin's first page shows: open tasks, and numbers for each card."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +20,6 @@ from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 
-# A thing that expires within this number of days is a task.
 DUE_DAYS = 14
 WEEK_DAYS = 7
 
@@ -43,7 +40,6 @@ class FrontFigures:
 
     @cached_property
     def documents(self) -> dict[str, int]:
-        """Return the number of documents, and of those that wait, have failed, or are due for a review."""
         statuses = Document.Status
         rows = Document.objects.readable_by(self.user).filter(collection__in=self._collections)
         return rows.aggregate(
@@ -96,7 +92,6 @@ class FrontFigures:
         return Draft.objects.open().filter(collection__in=self._curated).count()
 
     def list_tasks(self) -> list[tuple[int, str, str]]:
-        """Return the open tasks as (number, sentence, address): failures, unanswered questions and due reviews."""
         user = self.user
         document_list = reverse("admin:retrieval_document_changelist")
         tasks: list[tuple[int, Any, str]] = []

@@ -1,5 +1,3 @@
-"""Invitations: a link that one person can use once, until it expires."""
-
 from __future__ import annotations
 
 from django.conf import settings

@@ -53,7 +53,6 @@ logger = logging.getLogger(__name__)
 SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
-# Only these fields of a registration are stored.
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
 # A browser would open addresses with these schemes itself, instead of the program.

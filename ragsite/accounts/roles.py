@@ -1,5 +1,3 @@
-"""Create the roles of staff: groups with permissions, which administrators may change and delete."""
-
 from __future__ import annotations
 
 from itertools import product

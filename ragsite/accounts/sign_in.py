@@ -1,5 +1,3 @@
-"""Check passwords, second factors and tokens, and limit failed attempts."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +35,6 @@ class LimitedBackend(ModelBackend):
         if username is None or password is None:
             return None
         if request is None:
-            # Without a request there is no address, so failures cannot be counted.
             raise PermissionDenied
         username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)

@@ -1,8 +1,3 @@
-"""Addresses of the account pages.
-
-Some replace allauth's pages, which change the e-mail address or join an account to a provider.
-"""
-
 from __future__ import annotations
 
 from allauth.socialaccount import views as social_views

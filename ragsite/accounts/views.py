@@ -1,5 +1,3 @@
-"""Pages of an account: sign-in, its API keys, and its data."""
-
 from __future__ import annotations
 
 import logging

@@ -31,8 +31,6 @@ MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A row of the list. ``number`` counts its accounts or keys."""
-
     who: str
     rule: str
     number: str = ""
@@ -74,7 +72,6 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
     if knows_grants or viewer.has_perm("auth.view_group"):
         named += map(_describe, groups)
     else:
-        # These groups come from the document's metadata, which its own page shows too.
         named += [_describe(each) for each in groups if not each.is_granted]
         hidden += _summarize(_("Members of groups"), [each for each in groups if each.is_granted])
     if knows_grants or may_list_accounts(viewer):
@@ -90,7 +87,6 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
 
 
 def _manages(viewer: AnyUser, collection: Collection) -> bool:
-    """Return whether the viewer may see the collection's grants in the admin."""
     managed = Collection.objects.filter(pk=collection.pk)
     if viewer.has_perm("retrieval.change_collection"):
         return managed.managed_by(viewer).exists()
@@ -128,7 +124,6 @@ def _summarize(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
 
 def _list_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
     usable = ApiKey.objects.usable().filter(user__in=accounts.values("pk"))
-    # A subquery is used, because a join would return some keys several times.
     allowed = ApiKey.objects.filter(collections=collection).order_by().values("pk")
     return usable.filter(Q(is_limited=False) | Q(pk__in=allowed))
 

@@ -27,8 +27,6 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class BodyTooLong(Exception):
-    """The request body is longer than ``limit`` bytes."""
-
     def __init__(self, limit: int) -> None:
         super().__init__(f"The request is larger than {limit // 2**20} MiB.")
 

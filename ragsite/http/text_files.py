@@ -1,5 +1,3 @@
-"""Serve /llms.txt, an index of the site for language models (llmstxt.org)."""
-
 from __future__ import annotations
 
 from django.conf import settings

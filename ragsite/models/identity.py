@@ -42,5 +42,4 @@ class SiteIdentity(models.Model):
 
     @property
     def logo_version(self) -> str:
-        """Return a digest of the logo, or an empty string without one."""
         return hashlib.sha256(self.logo).hexdigest()[:12] if self.logo else ""

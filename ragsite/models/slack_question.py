@@ -54,12 +54,10 @@ class SlackQuestion(Leased):
 
     @classmethod
     def waiting(cls) -> QuerySet[SlackQuestion]:
-        """Return the questions that a process may answer now, oldest first."""
         is_free = Q(lease=None) | cls.is_silent()
         return cls.objects.filter(is_due(), is_free, status=cls.Status.WAITING).order_by("pk")
 
     @classmethod
     def forget_old(cls) -> None:
-        """Delete old questions that ended without an answer."""
         old = cls.objects.filter(answer=None, created_at__lt=Now() - cls.KEPT_FOR)
         old.exclude(status=cls.Status.WAITING).delete()

@@ -49,8 +49,6 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
 
 
 class OriginFields(TypedDict):
-    """The fields of an entry that come from the request."""
-
     actor: NotRequired[AuditPerson | None]
     key: NotRequired[str]
     via: AuditEntry.Via
@@ -88,7 +86,6 @@ class EntryPayload(TypedDict):
 
 
 def _describe_origin() -> OriginFields:
-    """Return who acts, and how: the fields actor, key, via and address."""
     context = logs.current()
     request = context.request
     if request is None:

@@ -1,5 +1,3 @@
-"""Record changes of these models in the audit log."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -144,7 +144,7 @@ def _collect(held: Path) -> Manifest:
 def _link(original: str, kept: str) -> None:
     try:
         os.link(original, kept)
-    except OSError:  # the disk has no links
+    except OSError:
         shutil.copy2(original, kept)
 
 
@@ -163,7 +163,6 @@ def _find_program(name: str) -> str:
 
 def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
-    # This is how Django itself calls psql.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
     command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})

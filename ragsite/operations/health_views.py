@@ -125,7 +125,6 @@ _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 def _may_see_metrics(request: HttpRequest) -> bool:
     """Return whether the caller may see metrics. Raises: APIException for a refused key."""
-    # These checks come first, because loading the user needs the database, which may be down.
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user

@@ -27,7 +27,6 @@ from ragsite.operations import telemetry
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
-# These parts of an address give access, so they are not logged.
 _SECRETS_OF_ADDRESSES = {"token", "key", "uidb36"}
 _POLLED = ("/healthz", "/readyz", "/metrics")
 
@@ -36,8 +35,6 @@ access = logging.getLogger("ragsite.access")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The request or task that is running; empty outside of both."""
-
     request_id: str = ""
     task: str = ""
     request: HttpRequest | None = None
@@ -180,8 +177,6 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a log record as a JSON object on one line."""
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -191,7 +186,6 @@ class JsonFormatter(logging.Formatter):
             **current().as_fields(),
         }
         for name, value in vars(record).items():
-            # Other attributes are objects, whose text may contain anything.
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
                 line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:

@@ -52,7 +52,6 @@ from retrieval.types import SearchMethod
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# libpq allows no shorter time.
 CONNECT_TIMEOUT_SECONDS = 2
 # The kernel gives up a server that has vanished after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
@@ -121,7 +120,6 @@ class CheckGroup:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                # A daemon thread does not keep the process alive.
                 self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
                 self._thread.start()
             return self._thread, self._findings
@@ -137,7 +135,7 @@ class CheckGroup:
                     has_timeout = self._in_database and name != "database"
                     with statements_within(STATEMENT_TIMEOUT_SECONDS) if has_timeout else nullcontext():
                         findings[name] = check()
-                except Exception:  # any error of a check is a finding
+                except Exception:
                     logger.exception("The readiness check %s failed.", name)
                     findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
@@ -312,7 +310,7 @@ def embedder() -> Finding:
     try:
         configured = embedder_choice.get_embedder()
         configured.embed_query("ready")
-    except Exception:  # whatever fails, the search continues without the embedder
+    except Exception:
         logger.exception("The embedder does not work.")
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
@@ -360,7 +358,6 @@ def _is_served(queue: str) -> bool:
 
 
 def worker() -> Finding:
-    """Check that workers take work, and that documents make progress."""
     counts = documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]
@@ -377,7 +374,6 @@ def worker() -> Finding:
 
 
 def slack() -> Finding:
-    """Check that a process answers questions from Slack."""
     waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
     if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
         return Finding(
@@ -456,7 +452,6 @@ def breakers() -> Finding:
 
 
 def language_model() -> Finding:
-    """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -481,7 +476,6 @@ def file_sandbox() -> Finding:
 
 
 def indexes() -> Finding:
-    """Report whether the last index check found faults."""
     if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()

@@ -27,7 +27,6 @@ class OpenTelemetrySpans:
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
-        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace the names above.
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
         # The provider is not made global, because libraries in the worker would then use it too.
         self._traces = TracerProvider(resource=resource)

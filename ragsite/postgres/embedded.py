@@ -71,7 +71,6 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """The address of the database, in libpq's form."""
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:

@@ -31,7 +31,6 @@ def guard(data_dir: str, checkout: str) -> None:
     users = os.open(os.path.join(data_dir, USERS_FILE), os.O_RDWR)
     if not _lock(guardian):
         return
-    # The parent exits, so that the caller can continue. The child keeps the lock.
     if os.fork():
         os._exit(0)
     while True:
@@ -54,7 +53,6 @@ def _lock(file: int) -> bool:
 
 
 if __name__ == "__main__":
-    # These signals end the site's processes. The guardian must stay after them.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     guard(sys.argv[1], sys.argv[2])

@@ -62,7 +62,6 @@ def main() -> None:
     if found := find_problem():
         sys.exit(found)
     raise_oom_score(WORK_SCORE)
-    # The import takes 100 MB of memory, which only this process should use.
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -102,7 +101,6 @@ def _start_trial() -> None:
     try:
         model_trial.uses_functions(settings.OPENAI_MODEL)
     except (DatabaseError, OperationalError) as error:
-        # goes to the log of the Procfile's process
         print(f"The model is tried with the first question about a table: {error}")
     finally:
         connections.close_all()

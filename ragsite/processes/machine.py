@@ -50,7 +50,6 @@ def lock_file(path: Path) -> IO[bytes] | None:
 
 def available_cores(root: Path = _CGROUPS) -> int:
     """Return how many processors this process may use, on the machine or in its container; at least 1."""
-    # macOS does not have this function.
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
@@ -60,7 +59,6 @@ def available_cores(root: Path = _CGROUPS) -> int:
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
-    """Return the memory of the machine, or of the container if that is less."""
     total: int = psutil.virtual_memory().total
     with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
         total = min(total, int((root / "memory.max").read_text()))
@@ -132,7 +130,6 @@ def keep_ballast(
     try:
         os.posix_fallocate(file, 0, size_bytes)
     except OSError:
-        # The disk became full while the file was written.
         path.unlink()
     finally:
         os.close(file)

@@ -23,7 +23,6 @@ def main() -> None:
     try:
         replies = Replies()
         if settings.SLACK_APP_TOKEN:
-            # Two threads are enough, because storing a question takes milliseconds.
             SocketModeHandler(get_app(), settings.SLACK_APP_TOKEN, concurrency=2).connect()  # type: ignore[no-untyped-call]
     except SlackApiError as error:
         sys.exit(f"Slack refused the tokens: {error.response['error']}.")

@@ -72,7 +72,6 @@ def supervise(
                 _tend(process, environment, say)
             counts = json.dumps({process.name: process.restarts for process in processes})
             if counts != written:
-                # If the disk is full, the next tick writes the file.
                 with contextlib.suppress(OSError):
                     (data_dir / RESTARTS_FILE).write_text(counts)
                     written = counts
@@ -116,7 +115,6 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     machine.raise_oom_score(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
-        # PATH may contain another Python before this environment's.
         program = sys.executable if process.command[0] == "python" else process.command[0]
         os.execvp(program, [program, *process.command[1:]])  # noqa: S606
     sys.argv = process.command[2:]

@@ -142,7 +142,6 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
         super().init_process()
 
 
-# gunicorn's worker looks up the class of connections by this name.
 gasgi.ASGIProtocol = Connection
 
 
@@ -232,10 +231,8 @@ def preload() -> None:
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared
     sandbox.state()
-    # The compiled templates stay in a cache, which the forks share.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
-    # This loads all views and the admin.
     get_resolver()._populate()
 
 
@@ -247,7 +244,7 @@ def load_model() -> None:
         if notice := embedder_choice.describe_embedder_choice():
             logger.warning("%s", notice)
     except (RagsiteError, ImproperlyConfigured):
-        pass  # the error was logged before
+        pass
     connections.close_all()
 
 

@@ -21,14 +21,10 @@ refuse_gone()
 VERSION = "0.1.0"
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
-# Sessions, links and secrets of authenticator apps that were made with these older keys stay valid.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
-# Error pages must never show settings and code.
 DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-# A host with a leading dot stands for itself and its subdomains.
 _NAMED_HOSTS = [host.lstrip(".") for host in ALLOWED_HOSTS if host != "*"]
-# Links in mails and messages begin with this address.
 SITE_URL = f"http{'s' * HTTPS}://{next(iter(_NAMED_HOSTS), 'localhost')}"
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
@@ -66,7 +62,6 @@ if SAML_ENTITY_ID:
 if MCP_SIGN_IN:
     INSTALLED_APPS.append("allauth.idp.oidc")
 if (BASE_DIR / "bench").is_dir():
-    # `bench` is only for development, so an installation does not have it.
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [

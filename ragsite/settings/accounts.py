@@ -15,11 +15,9 @@ SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP", "off")]
 SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
 if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
     raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.text('SIGN_UP')!r}.")
-# Superusers can use a password in any case, for when the provider fails.
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.flag("HTTPS", False)
-# Browsers offer passkeys only over HTTPS, and on localhost.
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
@@ -63,10 +61,8 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else
 MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_TOTP_ISSUER = "Ragsite"
-# One step of half a minute is tolerated, because clocks are inexact.
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-# People who sign in with a provider may have no address.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
 OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
@@ -106,7 +102,6 @@ if OIDC_SERVER_URL:
         ],
     }
 
-# SAML needs python3-saml (requirements-saml.txt).
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
 if SAML_ENTITY_ID:
@@ -139,7 +134,6 @@ if SAML_ENTITY_ID:
 # If set, people connect programs to /mcp by signing in; allauth is the OAuth server.
 MCP_SIGN_IN = env.flag("MCP_SIGN_IN", False)
 IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
-# Programs register themselves. They get rights only when a person connects them.
 IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
 IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
@@ -147,9 +141,7 @@ IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
 if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS):
     raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL or SAML_ENTITY_ID.")
 
-# The second backend is for old sessions. It never gets a password.
 AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
-# The most wrong passwords for one account from one address within 15 minutes.
 SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

@@ -13,7 +13,6 @@ QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
 # Answers that one web server writes at once. ANSWERS_WAITING more may wait.
 ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
-# Share of these places that one caller, an account or an address, may use.
 CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 WIDGET_SITES = env.names("WIDGET_SITES")
@@ -25,7 +24,6 @@ METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 # If they may refuse, small models refuse half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-# An answer is not reused after this time, nor after a change of the documents, model, profile or release.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
 # Rules judge every answer. The language model that is set here judges too. It is set apart from the model that writes,
@@ -33,7 +31,6 @@ ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
-# For one request. A reply takes 10 to 20 seconds.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.number("JUDGE_DAILY_BUDGET_TOKENS", 0)
@@ -43,5 +40,4 @@ EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 CONVERSATION_DAYS = env.number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.number("AUDIT_DAYS", 0)
 
-# Each process needs up to 6 connections to PostgreSQL, which allows 100 by default.
 WEB_CONCURRENCY = max(1, env.number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

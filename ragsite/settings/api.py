@@ -44,9 +44,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "OpenAI", "description": "For clients of OpenAI's protocol."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,
-    # The schema is public, so no credentials are needed.
     "SERVE_AUTHENTICATION": [],
-    # Without this, the schema would say that PATCH requires no field.
     "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     # Deep links would be links inside buttons, which keyboards and screen readers cannot use.

@@ -7,7 +7,6 @@ from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
 STATIC_URL = "static/"
-# The files are found without `collectstatic`.
 WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
@@ -16,13 +15,11 @@ STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "retrieval.documents.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# Sites on several machines keep their files in one bucket.
 if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
     STORAGES["default"] = {
         "BACKEND": "retrieval.documents.object_storage.ObjectStorage",
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
-            # The variable is that of Amazon's tools. With it, the bucket is part of the path, not of the host.
             "endpoint_url": env.text("AWS_ENDPOINT_URL_S3") or None,
             # Keys and region come from the machine: from a role, from AWS_ACCESS_KEY_ID and similar variables, or from
             # ~/.aws.
@@ -33,19 +30,15 @@ DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.number("DOCUMENT_MAX_MIB", 50) * 2**20
 # For all files of one request. Django writes them to a temporary file before any view runs.
 REQUEST_MAX_BYTES = 500 * 2**20
-# The limit keeps one file from occupying a worker for hours.
 DOCUMENT_MAX_PASSAGES = 50_000
 # A document with this metadata key is visible only to members of the groups in its value.
 DOCUMENT_GROUPS_KEY = "groups"
-# If set, files are refused on a machine where a protection of the sandbox is missing.
 SANDBOX_REQUIRED = env.flag("SANDBOX_REQUIRED", False)
 EXTRACTION_MEMORY_MIB = 1024
 EXTRACTION_SECONDS = 60.0
-# Tesseract's names of the languages for OCR. off: no OCR.
 OCR_LANGUAGES = [name for name in env.names("OCR_LANGUAGES", "eng,nld") if name.lower() != "off"]
 # After this time, OCR of a long scan pauses, so that other slow files continue.
 OCR_TURN_SECONDS = 300.0
-# A file that takes longer is slow. Some slots of a worker are reserved for quick files.
 QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = 1
 

@@ -1,5 +1,3 @@
-"""Read the environment and `.env`, with types and clear errors."""
-
 from __future__ import annotations
 
 import contextlib

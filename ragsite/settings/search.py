@@ -22,7 +22,6 @@ BUILT_IN_EMBEDDERS = {
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
-# If it is empty, `retrieval.index.embedder_choice` chooses a built-in embedder.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _make_backend(
@@ -31,7 +30,6 @@ if EMBEDDING_BASE_URL:
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=EMBEDDING_MODEL or "text-embedding-3-small",
         dimension=env.number("EMBEDDING_DIMENSION", 1536),
-        # If the embedder takes longer, the search uses words alone.
         query_timeout_seconds=2.5,
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
@@ -43,13 +41,10 @@ elif EMBEDDING_MODEL and not EMBEDDER:
         dimension=env.number("EMBEDDING_DIMENSION", 0) or None,
         **_IN_THIS_PROCESS,
     )
-# The language model also rewrites follow-up questions, so it is set here.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
-# A GGUF file. If it is set, a process of the site serves it (ragsite/processes/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
-# On 127.0.0.1. Another site on the machine can use the model by OPENAI_BASE_URL.
 LOCAL_MODEL_PORT = 8411
 LOCAL_MODEL_THREADS = available_cores()
 if LOCAL_MODEL:
@@ -59,7 +54,6 @@ if LOCAL_MODEL:
     OPENAI_BASE_URL = f"http://127.0.0.1:{LOCAL_MODEL_PORT}/v1"
     OPENAI_MODEL = OPENAI_MODEL or Path(LOCAL_MODEL).stem
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
-# For a whole answer, with all attempts.
 OPENAI_TOTAL_SECONDS = 300.0
 OPENAI_MAX_TOKENS = env.number("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
@@ -70,15 +64,12 @@ OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: BackendSetting = {}
-# A local model would be too slow to rewrite questions, because it writes one text at a time.
 if HAS_MODEL and not LOCAL_MODEL:
     QUERY_REFORMULATOR = _make_backend(
         "retrieval.search.understanding.model_reformulator.ModelReformulator",
         **_MODEL,
-        # If it takes longer, the original question is searched.
         timeout_seconds=4.0,
     )
-# Off by default, because each passage of each document costs a call.
 QUESTION_GENERATOR: BackendSetting | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)

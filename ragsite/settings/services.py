@@ -33,11 +33,9 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
         # The cache is large, so that a caller cannot remove the counts of others by filling it.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
-    # For values that each process computes for itself.
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
-# pgmq ignores this host: the queue is in the site's database.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
@@ -62,7 +60,6 @@ elif CELERY_BROKER_URL.startswith("redis"):
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
     "deliveries": ("retrieval.tasks.deliver_webhook", "chat.tasks.send_change_notice"),
-    # Tasks that wait for a language model, or take long.
     "judgements": (
         "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
     ),
@@ -76,13 +73,11 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "ragsite.processes.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
-# In KiB. A process that has grown larger is replaced after its task.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
-# The scheduler touches this file when it reads its schedule.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 
 
@@ -106,13 +101,11 @@ for _entry in CELERY_BEAT_SCHEDULE.values():
     # A late task is dropped, because the next one does the same. The time allows for clocks that differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
-# The exporter reads OpenTelemetry's other variables itself.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-# A log as text is for people, so it has no line for each request.
 LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {
     "version": 1,

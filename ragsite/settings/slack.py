@@ -6,9 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# Slack needs slack-bolt (requirements-slack.txt).
 SLACK_BOT_TOKEN = env.text("SLACK_BOT_TOKEN")
-# Socket Mode needs this token, events over HTTP need the secret.
 SLACK_APP_TOKEN = env.text("SLACK_APP_TOKEN")
 SLACK_SIGNING_SECRET = env.text("SLACK_SIGNING_SECRET")
 # `collection@account` for each channel. `*` sets the collection of all other channels and of direct messages.

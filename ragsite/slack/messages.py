@@ -1,5 +1,3 @@
-"""Write answers as Slack messages."""
-
 from __future__ import annotations
 
 import re
@@ -89,7 +87,6 @@ class _Writer:
                 lines, self.rows = [" | ".join(row) for row in self.rows], []
                 return f"{_FENCE}\n{_write_code(chr(10).join(lines))}\n{_FENCE}\n\n"
             case "inline" if self.rows:
-                # Slack shows no links in a code block.
                 self.rows[-1].append(token.content)
             case "inline":
                 return "".join(_write_inline(token.children or []))
@@ -146,7 +143,6 @@ def _cut_line(line: str) -> Iterator[str]:
     while len(line) > most:
         at = line.rfind(" ", 0, most)
         at = at if at > 0 else most
-        # The text is not split within a link.
         link = line.rfind("<", 0, at)
         at = link if link > max(0, line.rfind(">", 0, at)) else at
         yield line[:at]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from slack_bolt import App
     from slack_sdk import WebClient
 
-# Set when a question was stored in this process.
 RECEIVED = threading.Event()
 # Messages with another subtype are edits, deletions, joins, or come from programs.
 _ASKING_SUBTYPES = (None, "file_share", "thread_broadcast")
@@ -104,7 +103,6 @@ def receive(event: Mapping[str, Any]) -> None:
 
 
 def read_text(text: str) -> str:
-    """Return the words of a message without the people whom it mentions."""
     text = _ENTITY.sub(lambda found: found[2] or found[1], _MENTION.sub(" ", text))
     return html.unescape(text).replace("\x00", "").strip()
 

@@ -1,5 +1,3 @@
-"""Answer questions from Slack, each in the thread of its message."""
-
 from __future__ import annotations
 
 import logging
@@ -42,7 +40,6 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 4
 POLL_SECONDS = 1.0
 NOTIFICATION_CHARACTERS = 200
-# Marks the messages of this site, to find them again after a crash.
 _METADATA = "ragsite_question"
 
 
@@ -89,8 +86,6 @@ def find_account(person: Mapping[str, Any], team: str) -> User | None:
 
 
 class Replies:
-    """Answers questions in this process."""
-
     def __init__(self) -> None:
         self._client = build_client(settings.SLACK_BOT_TOKEN)
         self._team = str(self._client.auth_test()["team_id"])

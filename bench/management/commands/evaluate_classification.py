@@ -42,7 +42,6 @@ class Command(MeasuringCommand):
         "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, in all, by half and by "
         "language, and the confusion matrix of the half on which no rule was written."
     )
-    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -18,7 +18,6 @@ class Command(MeasuringCommand):
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."
     )
-    # The command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

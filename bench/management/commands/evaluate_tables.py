@@ -19,7 +19,6 @@ class Command(MeasuringCommand):
         "Read the PDF files of folders and compare their tables with the CSV files beside them: NAME.csv, or NAME.1.csv"
         ", NAME.2.csv and so on, each with the names of its columns first. A file without any holds no table."
     )
-    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -10,7 +10,6 @@ from urllib.parse import quote, urlsplit
 if TYPE_CHECKING:
     from chat.types import ContextSource
 
-# A longer address is never linked.
 LONGEST_ADDRESS = 2048
 ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)

@@ -48,7 +48,6 @@ MOST_CYCLES, LONGEST_CYCLE = 6, 120
 # LONGEST_OPEN: a longer sentence without an end is shown without markers. LOOKS_AGAIN: an unfinished sentence is
 # checked again after it grew by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# Number of characters from which the language of an answer is detected.
 LONGEST_TEXT = 1_000
 # A model may repeat a shorter text on purpose: "Yes, both do."
 LEAST_REPEATED = 40
@@ -364,7 +363,6 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset where the last sentence begins, or a heading after the last sentence."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:

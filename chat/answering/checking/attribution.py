@@ -1,5 +1,3 @@
-"""Find the sources that support each sentence of a model's answer."""
-
 from __future__ import annotations
 
 import logging

@@ -79,7 +79,6 @@ def find_references(
     Brackets that the text copies from a document are not citations. ``is_in_sources`` returns whether a bracket occurs
     in the sources together with the word before it.
     """
-    # Code is replaced by backticks, so that brackets in it are not found.
     prose = text
     for code in find_code(text):
         signs = _NOT_A_NEWLINE.sub("`", text[code.start : code.end])

@@ -11,8 +11,6 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Brackets in code are not markers.
-
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
@@ -81,7 +79,6 @@ def find_undecided(text: str) -> int:
     return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
 
-# No source has the number 0.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"

@@ -25,8 +25,6 @@ from chat.answering.checking.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# The patterns below find phrases, courtesies and list numbers that models add and sources do not contain.
-
 # A sentence with fewer content words than this asserts something only if it contains a number.
 FEWEST_WORDS = 2
 
@@ -254,8 +252,6 @@ SAME_SUBJECT = 0.7
 
 
 class SupportScorer:
-    """Estimates the support of sentences by the passages of one answer."""
-
     def __init__(self, passages: Sequence[EvidencePassage]) -> None:
         self._passages = tuple(passages)
         self._sentence_count = sum(len(passage.sentences) for passage in passages)

@@ -1,5 +1,3 @@
-"""Check an answer's citations and sentences against its sources."""
-
 from __future__ import annotations
 
 import re

@@ -48,7 +48,6 @@ def _find_stems(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
 
 
-# Documents repeat most words, so the cache saves most of the work.
 @functools.lru_cache(maxsize=2**15)
 def _find_stems_of_run(run: str) -> tuple[str, ...]:
     word = run.strip(_AROUND_WORDS)
@@ -77,8 +76,6 @@ def stems_of_word(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StemmedWord:
-    """A word ``text[start:end]`` with its stem."""
-
     start: int
     end: int
     stem: str

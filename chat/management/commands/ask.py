@@ -21,7 +21,6 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.types import SearchFilters
 
-# Only saved answers have these fields.
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 

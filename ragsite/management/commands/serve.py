@@ -64,7 +64,6 @@ class Command(BaseCommand):
                     process.kill()
                 raise
         load_model()
-        # Whoever runs the site as root has chosen so.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
         environment = {
@@ -126,7 +125,6 @@ class Command(BaseCommand):
             self._say("(This password is shown once. `.venv/bin/python manage.py changepassword admin` sets another.)")
         else:
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
-        # The file remembers that the hint was shown.
         told = settings.DATA_DIR / "search-quality-told"
         if not settings.EMBEDDER and not told.exists():
             self._say(f"Better answers with a larger embedder: {address}admin/evaluation/embeddertrial/")
