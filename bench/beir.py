@@ -12,11 +12,11 @@ from typing import Any
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import (
     QUERIES,
-    identified_objects_of,
-    judgements_of,
     lines_of,
-    objects_of,
-    storable,
+    make_storable,
+    parse_identified_objects,
+    parse_judgements,
+    parse_objects,
 )
 
 CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
@@ -104,7 +104,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the content of each JSON object. Raises: UnreadableTestSet."""
-    return objects_of(read_lines(path))
+    return parse_objects(read_lines(path))
 
 
 @contextmanager
@@ -132,20 +132,22 @@ def _string(value: object) -> str:
 
 
 def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
-    for where, identifier, row in identified_objects_of(read_lines(path)):
+    for where, identifier, row in parse_identified_objects(read_lines(path)):
         with naming(where):
-            yield CorpusDocument(identifier, storable(_string(row.get("title", ""))), storable(_string(row["text"])))
+            yield CorpusDocument(
+                identifier, make_storable(_string(row.get("title", ""))), make_storable(_string(row["text"]))
+            )
 
 
 def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
-    for where, identifier, row in identified_objects_of(read_lines(path)):
+    for where, identifier, row in parse_identified_objects(read_lines(path)):
         with naming(where):
-            yield identifier, storable(_string(row["text"]))
+            yield identifier, make_storable(_string(row["text"]))
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
-    for query, judged in judgements_of(read_lines(path)):
+    for query, judged in parse_judgements(read_lines(path)):
         if grades.setdefault(query, {}).setdefault(judged.source, judged.grade) != judged.grade:
             raise UnreadableTestSet(f"{judged.where}, contradicts an earlier line on {query} and {judged.source}.")
     return grades

@@ -40,7 +40,7 @@ ONE_CHUNK_CHARACTERS = 20_000
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
-def configuration_of(test_set: TestSet, language: str = "") -> str:
+def choose_configuration(test_set: TestSet, language: str = "") -> str:
     """Return the text-search configuration for ``language``, or else for the set's description or the end of its name.
 
     English is the default. Raises: EvaluationError for a language that the site does not have.

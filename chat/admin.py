@@ -23,7 +23,7 @@ from chat.answering.model_trial import try_out
 from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
 from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
-from chat.debugging.follow_up import documents_behind
+from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
 from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
@@ -102,7 +102,7 @@ class AnswerList(ChangeList):
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
         answers = super().get_queryset(*arguments, **options)
         listed = answers.only(*shown, "degraded", "generator", "status", "collection__name", "feedback__helpful")
-        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.left_open(), BooleanField()))
+        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.build_gap_condition(), BooleanField()))
         return found
 
 
@@ -204,7 +204,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     def documents(self, answer: Answer) -> SafeString | str:
         rows = (
             (document.address, document.title, _("cited") if document.cited else _("found, not cited"))
-            for document in documents_behind([answer])[answer.pk]
+            for document in list_answer_documents([answer])[answer.pk]
         )
         return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
 

@@ -36,7 +36,7 @@ def _build_fernet(purpose: str) -> MultiFernet:
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
 
 
-def origin_of(address: str) -> tuple[str, str, int | None]:
+def parse_origin(address: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of a web address. For other text, the host is the text itself."""
     try:
         url = httpx2.URL(address)

@@ -72,7 +72,7 @@ def ticks(highest: float, *, whole: bool = False) -> list[float]:
     return [number * step for number in range(max(1, math.ceil(highest / step - 1e-9)) + 1)]
 
 
-def line_chart(
+def draw_line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
     """Draw a line for each series. It has a gap where a value is unknown.
@@ -96,7 +96,7 @@ def line_chart(
     return {**_draw_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
 
 
-def stacked_bars(
+def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
     """Draw a column for each label, with the values of all series on top of each other, the first at the bottom.

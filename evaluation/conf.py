@@ -46,7 +46,7 @@ def judge(kind: str, meter: Meter) -> Judge:
 
 
 @register()
-def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
+def check_judge_settings(**_: Any) -> list[CheckMessage]:
     if not settings.JUDGE_BASE_URL and not settings.JUDGE_MODEL:
         return []
     if not (settings.JUDGE_BASE_URL and settings.JUDGE_MODEL):
@@ -59,7 +59,7 @@ def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def numbers_make_sense(**_: Any) -> list[CheckMessage]:
+def check_judge_numbers(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     if not 0 <= settings.JUDGE_SAMPLE_RATE <= 1:
         messages.append(Error("JUDGE_SAMPLE_RATE must lie between 0 and 1.", id="evaluation.E002"))

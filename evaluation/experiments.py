@@ -41,7 +41,7 @@ def choose(subject: str) -> NamedProfile | None:
         .filter(state=Experiment.State.RUNNING)
         .first()
     )
-    arm = arm_of(running, subject) if running is not None else None
+    arm = find_arm(running, subject) if running is not None else None
     if running is None or arm is None:
         return None
     version = running.treatment if arm is Arm.TREATMENT else running.control
@@ -51,7 +51,7 @@ def choose(subject: str) -> NamedProfile | None:
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
-def arm_of(experiment: Experiment, subject: str) -> Arm | None:
+def find_arm(experiment: Experiment, subject: str) -> Arm | None:
     return assign(experiment.salt, subject, experiment.traffic_share)
 
 
@@ -151,7 +151,7 @@ def report(experiment: Experiment) -> Report:
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
             # This must equal `Conversation.subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
-            arm = arm_of(experiment, subject)
+            arm = find_arm(experiment, subject)
             if arm is None:
                 continue
             outcome = treatment if arm is Arm.TREATMENT else control

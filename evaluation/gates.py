@@ -22,9 +22,9 @@ from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
 from evaluation.figures import fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
-from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, instructions_in_force, request_run
+from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, find_active_instructions, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
-from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.sets.resolution import fingerprint, list_measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
@@ -97,7 +97,7 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     are compared with the published ones, searched with the active profile. Only runs on the current documents and
     questions are used. Raises: ImproperProfile if the version cannot be read.
     """
-    now, told = active_profile(), instructions_in_force(policy.evaluation_set, get_run_kind(policy))
+    now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
         candidate = GateSide(str(subject.working_copy or subject), now, told, subject)
         in_force = GateSide(str(subject.collection), now, told)
@@ -116,7 +116,7 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
 
 def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> GateCheck:
     kind = get_run_kind(policy)
-    questions = measured_questions(policy.evaluation_set, kind)
+    questions = list_measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
     asked = fingerprint(questions, kind)
@@ -193,7 +193,7 @@ def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
         checked = check(policy, subject)
         if checked.objects:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
-            yield Objection(reason_of(checked), address)
+            yield Objection(describe_check(checked), address)
 
 
 _REASONS = {
@@ -215,7 +215,7 @@ _REASONS = {
 }
 
 
-def reason_of(checked: GateCheck) -> str:
+def describe_check(checked: GateCheck) -> str:
     facts = {
         "set": checked.policy.evaluation_set,
         "candidate": checked.candidate.name,
@@ -229,7 +229,7 @@ def reason_of(checked: GateCheck) -> str:
     return str(_REASONS[checked.verdict]) % facts
 
 
-def instruction_gates(collection_id: int) -> list[GatePolicy]:
+def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
     """Return a gate for each set of the collection with questions that an answers run can ask.
 
     If the set's own gate does not measure answers, a gate is returned that allows no loss.
@@ -252,7 +252,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
     Return whether it is measured first.
     """
-    if not writers.list_language_models() or not instruction_gates(version.collection_id):
+    if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
@@ -272,9 +272,9 @@ def settle_instructions() -> None:
 
 
 def _settle(version: CollectionInstructions) -> None:
-    checks = [check(policy, version) for policy in instruction_gates(version.collection_id)]
+    checks = [check(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
-    told = " ".join(map(reason_of, counted or checks))
+    told = " ".join(map(describe_check, counted or checks))
     if all(checked.verdict is Verdict.PASSED for checked in counted):
         version.activate(told or _t("It was not measured."))
         return

@@ -86,7 +86,7 @@ MOST_AT_ONCE = 500
 
 def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
     """Create those judgements of the answer that do not exist yet, and queue them."""
-    wanted = planned_judges(answer) if judges is None else judges
+    wanted = choose_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
     waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
@@ -94,7 +94,7 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
     return judgements
 
 
-def planned_judges(answer: Answer) -> list[str]:
+def choose_judges(answer: Answer) -> list[str]:
     """Return the judges of an answer: the rules, and the model for a sample of answers that repeat no other."""
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
@@ -210,7 +210,7 @@ def make_case(answer: Answer) -> Case:
     The question is the one that was searched; blank sources are left out.
     """
     return Case(
-        question=answer.standing_alone,
+        question=answer.standalone_question,
         answer=answer.text,
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
@@ -256,7 +256,7 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
-def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
+def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
     """Return the scores and errors of the answer, the rules' first, and a row for each judge that is not finished."""
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")

@@ -104,7 +104,7 @@ class JudgedRanking:
     ranks: dict[int, int | None]
 
 
-def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
+def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Rank the ``found`` pairs of chunk id and document id, best first, as units that have a grade.
 
     All chunks of an expected passage are one unit, at the rank of the best. Expected passages that share a chunk, or a
@@ -185,7 +185,7 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
     return Interval(float(sample.mean()), float(low), float(high))
 
 
-def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
+def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
     """Return the probability of a mean as low as this, if the sign of each difference were random (mid-p value).
 
     A lower mean counts 1, an equal one a half. For n differences that are not 0, the result is at least 1 / 2^(n+1), so
@@ -211,9 +211,9 @@ def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0
     """Return whether there is a loss of more than ``allowed`` that chance does not explain.
 
     Two conditions must be met, because the interval of a few queries is too narrow. The whole 95 % ``interval`` is
-    below ``-allowed``, and the `chance_of_loss` of the ``differences`` (zeros may be left out) is at most 2.5 %.
+    below ``-allowed``. `compute_chance_of_loss` of the ``differences`` (zeros may be left out) is at most 2.5 %.
     """
-    return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
+    return interval.high < -allowed and compute_chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -32,10 +32,10 @@ from core.admin_base import ReadOnlyAdmin, badge
 from core.users import is_superuser
 from ragsite import site_identity  # noqa: F401  (it registers its page)
 from ragsite.accounts.claims import is_last_local_administrator, local_administrators
-from ragsite.accounts.keys import digest_of
+from ragsite.accounts.keys import compute_digest
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
-from ragsite.models.account import Invitation, users_with
+from ragsite.models.account import Invitation, find_users_by_address
 from ragsite.operations.audit_log import json_lines, may_read_labels, record
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"].strip().lower()
-        if users_with(email):
+        if find_users_by_address(email):
             raise ValidationError(_t("There is an account with this address."))
         return email
 
@@ -74,7 +74,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         token = secrets.token_urlsafe(32)
-        obj.token_hash = digest_of(token)
+        obj.token_hash = compute_digest(token)
         obj.created_by = request.user
         super().save_model(request, obj, form, change)
         link = request.build_absolute_uri(reverse("account_invitation", args=[token]))

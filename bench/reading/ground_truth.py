@@ -18,7 +18,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import Agreement, compare, words_of
+from bench.reading.words import Agreement, compare, list_words
 from bench.reporting import table
 
 SAME_FORMAT = {
@@ -52,7 +52,7 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
                 yield names[0], file, text
 
 
-def part_of(path: Path) -> str:
+def choose_part(path: Path) -> str:
     """Return the half that a file belongs to, "shaping" or "judging", by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
@@ -91,8 +91,8 @@ def main() -> None:
         wanted = expected.read_text(encoding="utf-8", errors="replace")
         if (
             (options.formats and kind not in options.formats)
-            or options.part not in ("both", part_of(path))
-            or len(words_of(wanted)) < _LEAST_WORDS
+            or options.part not in ("both", choose_part(path))
+            or len(list_words(wanted)) < _LEAST_WORDS
         ):
             continue
         counts[kind][0] += 1

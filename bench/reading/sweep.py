@@ -19,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import words_of
+from bench.reading.words import list_words
 from bench.reporting import table
 
 _BY_ENGINE = frozenset(
@@ -88,9 +88,9 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
     second = read_second(path, ending)
     if second is None:
         return "alone", ""
-    words = list(dict.fromkeys(words_of(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
+    words = list(dict.fromkeys(list_words(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
     members = " ".join(member.name for member in found.members)
-    lost = lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
+    lost = lost_words(" ".join(words), " ".join(list_words(f"{found.text} {found.title} {members}")))
     if len(lost) <= max(_MOST_LOST, _LOST_SHARE * len(words)):
         return "whole", ""
     if found.left_out or found.unread_pages:

@@ -43,17 +43,17 @@ class Agreement:
         )
 
 
-def words_of(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """Return the words of ``text`` in order, without markup, LaTeX commands, addresses and picture names."""
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
     plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
     return _WORD.findall(unicodedata.normalize("NFKC", _WHOLE.sub("", plain)).casefold())
 
 
-def cells_of(markdown: str) -> list[str]:
+def list_cells(markdown: str) -> list[str]:
     lines = [line.strip() for line in markdown.split("\n")]
     rows = [line.strip("|").split("|") for line in lines if line.startswith("|") and not _RULE.match(line)]
-    cells = (" ".join(words_of(cell)) for row in rows for cell in row)
+    cells = (" ".join(list_words(cell)) for row in rows for cell in row)
     return [cell for cell in cells if cell]
 
 
@@ -62,10 +62,10 @@ def compare(expected: str, text: str) -> Agreement:
 
     A table cell is found if its words follow each other in ``text``.
     """
-    wanted, given = words_of(expected), words_of(text)
+    wanted, given = list_words(expected), list_words(text)
     found = (Counter(wanted) & Counter(given)).total()
     line = f" {' '.join(given)} "
-    cells = cells_of(expected)
+    cells = list_cells(expected)
     cells_found = sum(f" {cell} " in line for cell in cells)
     distinct = set(wanted)
     return Agreement(

@@ -36,7 +36,7 @@ def read_again() -> int:
 
 
 @fresh_connection()
-def files_left_behind() -> tuple[int, int]:
+def count_files_left_behind() -> tuple[int, int]:
     """Count files that no document has, before and after a repair.
 
     A file is stored before its document. After a kill in between, it stays until the nightly check.

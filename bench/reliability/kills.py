@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8231)
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.reliability.invariants import files_left_behind, read_again, totals, violations
+        from bench.reliability.invariants import count_files_left_behind, read_again, totals, violations
         from bench.reliability.load import SiteLoad, open_work
 
         key = site.administrators_key()
@@ -225,7 +225,7 @@ def main() -> None:
         if rest is None:
             result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
         result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
-        left_behind, left_after = files_left_behind()
+        left_behind, left_after = count_files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}

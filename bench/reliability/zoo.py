@@ -26,7 +26,7 @@ PAGES = ("/healthz", "/", SEARCH)
 File = tuple[str, bytes]
 
 
-def innocents(mark: str) -> list[File]:
+def make_innocent_files(mark: str) -> list[File]:
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
     # A picture makes the file as large as one that Word saves.
@@ -74,9 +74,9 @@ class Probes:
 
 def in_burst(hostile: list[File]) -> Iterator[File]:
     yield from hostile[: len(hostile) // 2]
-    yield from innocents("middle")
+    yield from make_innocent_files("middle")
     yield from hostile[len(hostile) // 2 :]
-    yield from innocents("last")
+    yield from make_innocent_files("last")
 
 
 def main() -> None:
@@ -95,7 +95,7 @@ def main() -> None:
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret
-        for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
+        for name, data in [file for mark in ("first", "second") for file in make_innocent_files(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
         site.wait(lambda: not open_ones.exists(), 60)
@@ -118,7 +118,7 @@ def main() -> None:
         each = documents.get(name)
         return (each.ingested_at - each.created_at).total_seconds() if each and each.ingested_at else None
 
-    times = {name: waited(name) for mark in ("middle", "last") for name, _ in innocents(mark)}
+    times = {name: waited(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
     print(f"{len(hostile)} hostile files uploaded in {uploaded_after:.1f} s; load {os.getloadavg()[0]:.1f}.\n")
     print(table(["innocent file", "ready after"], [[name, seconds(took)] for name, took in times.items()]) + "\n")
     rows = [

@@ -46,7 +46,7 @@ STREAMED_CHARACTERS = 120
 _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
-def read_version(collections: Iterable[int]) -> list[Any]:
+def read_approved_version(collections: Iterable[int]) -> list[Any]:
     """Return a value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
@@ -57,7 +57,7 @@ def split_text(text: str) -> Iterator[str]:
     return (match.group() for match in _PIECE.finditer(text))
 
 
-def find_given(
+def find_approved_answer(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
 ) -> tuple[AnswerDraft, Completed] | None:
     """Return the approved answer to the question, if the user may read all of its sources; else None.
@@ -65,15 +65,15 @@ def find_given(
     An answer whose sources have changed is flagged and not returned. If the database fails, the result is None.
     """
     try:
-        for approved, likeness in _candidates(question, filters, history):
-            if (sources := _sources(approved, filters)) is not None:
-                return _give(approved, question, sources, likeness)
+        for approved, likeness in _find_candidates(question, filters, history):
+            if (sources := _find_sources(approved, filters)) is not None:
+                return _build_answer(approved, question, sources, likeness)
     except DatabaseError as error:
         logger.warning("Approved answers were not looked up: %s", error)
     return None
 
 
-def _candidates(
+def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
     """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
@@ -108,7 +108,7 @@ def find_nearest_wordings(wordings: QuerySet[ApprovedQuestion], vector: Any) -> 
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
 
-def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
+def _find_sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
         at = find_quote_offset(source)
@@ -150,7 +150,7 @@ def find_quote_offset(source: ApprovedSource) -> int | None:
     return at - 1 if at else None
 
 
-def _give(
+def _build_answer(
     approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float
 ) -> tuple[AnswerDraft, Completed]:
     blocks = {source.marker: source.block for source in sources}

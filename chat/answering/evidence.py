@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.verification import is_foreign
-from chat.answering.checking.words import find_stem_set, find_stems, stem_weight
-from chat.answering.units import QuotableUnit, find_quotable_units, text_to_encode
+from chat.answering.checking.words import compute_stem_weight, find_stem_set, find_stems
+from chat.answering.units import QuotableUnit, build_text_to_encode, find_quotable_units
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
@@ -132,7 +132,7 @@ def estimate_evidence(
         if source.block.best.chunk_id in cosines
     }
     features["closeness"] = max(closeness.values(), default=0.0)
-    if unknown_names(trace, sources):
+    if find_unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
     # A passage in another language is used only if it is closer than the closest passable passage in the question's
@@ -176,7 +176,7 @@ def _is_given(candidate: Candidate | None) -> bool:
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
-def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
+def find_unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """Return the names in the question that no searched document contains, not even in a similar spelling.
 
     In an English or Dutch question, a name is a word with a capital inside a sentence. In other languages, or if all
@@ -222,32 +222,32 @@ def _measure_coverage(question: str, source: ContextSource, candidate: Candidate
     return len(find_stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
 
 
-def places(source: ContextSource) -> list[QuotableUnit]:
+def list_best_units(source: ContextSource) -> list[QuotableUnit]:
     best = source.block.best
     return [unit for unit in find_quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
-def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
+def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the unit of the source's best passage that is closest to the question; None without units.
 
     The unit with most of the question's words wins; rare words weigh more. Common sequences of four letters decide
     ties. This is as accurate as sentence vectors (docs/quality.md), which are used if no unit shares a word, unless
     ``by_meaning`` is False or the embedder fails.
     """
-    return nearest_of(question, places(source), by_meaning=by_meaning)
+    return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 
 
-def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
+def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := drop_name(question)) != question:
         # The reformulation put a code before a follow-up question. The other words of the question come first; the code
         # decides between equal units.
-        alone = _weigh(bare, texts)
+        alone = _compute_weights(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
-    shares = _weigh(question, texts)
+    shares = _compute_weights(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
         # Of units that share the same words, those in the first block win: the beginning of a section is about its
@@ -259,19 +259,23 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
     first = first[:MOST_COMPARED]
     try:
-        vectors = np.asarray(embedder_choice.get_embedder().embed_documents([text_to_encode(unit) for unit in first]))
+        vectors = np.asarray(
+            embedder_choice.get_embedder().embed_documents([build_text_to_encode(unit) for unit in first])
+        )
         return first[int(np.argmax(vectors @ encode_query(question)))]
     except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return first[0]
 
 
-def _weigh(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
+def _compute_weights(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
     """Return, for each text, the summed weight of the question's words in it.
 
     Words that few texts contain weigh more.
     """
-    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
+    weights = {
+        stem: compute_stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)
+    }
     return [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
 
 

@@ -67,31 +67,31 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
     section = list(unit.section.blocks)
     first, last = 0, len(section) - 1
     if _fits(unit.source, section):
-        sections = _with_further_sections(unit, LONGEST_PROSE if is_card else 0)
+        sections = _add_subsections(unit, LONGEST_PROSE if is_card else 0)
         if len(sections) > 1:
-            return _across_sections(question, unit, sections)
+            return _build_section_excerpt(question, unit, sections)
     else:
         at = section.index(unit.block)
-        first, last = _with_announced(unit.source, section, at, at)
-        if _length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
-            return _within_block(unit)
-        first, last = _grown(unit.source, section, first, last)
-    spans = _clipped(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
+        first, last = _add_announced_blocks(unit.source, section, at, at)
+        if _measure_length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
+            return _cut_block(unit)
+        first, last = _grow_span(unit.source, section, first, last)
+    spans = _clip_spans(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
-    return _with_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
+    return _add_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
 
 
-def _length(source: ContextSource, start: int, end: int) -> int:
+def _measure_length(source: ContextSource, start: int, end: int) -> int:
     text = read_text(source, start, end)
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
 
 def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
-    length = _length(source, blocks[0].start, blocks[-1].end)
+    length = _measure_length(source, blocks[0].start, blocks[-1].end)
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
 
 
-def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
+def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section with as many of its sub-sections as fit.
 
     If the unit's passage has at most ``longest_passage`` characters, all of its sections are returned.
@@ -100,28 +100,28 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
     first = last = sections.index(unit.section)
     inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
     if first in inside and (
-        _length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
+        _measure_length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
     ):
         first, last = inside[0], inside[-1]
     level = unit.section.level
     for each in sections[last + 1 :]:
         if level is None or each.level is None or each.level <= level:
             break
-        if _length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
+        if _measure_length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
             break
         last += 1
     return sections[first : last + 1]
 
 
-def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
+def _build_section_excerpt(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
     start, end = sections[0].blocks[0].start, sections[-1].end
-    spans = _clipped(unit.source, [(start, end)])
+    spans = _clip_spans(unit.source, [(start, end)])
     if sections[0] == unit.section:
-        return _with_heading(question, unit, spans, goes_on=end > unit.source.block.end)
+        return _add_heading(question, unit, spans, goes_on=end > unit.source.block.end)
     return Excerpt(unit.source, spans, heading=sections[0].heading, goes_on=end > unit.source.block.end)
 
 
-def _with_announced(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+def _add_announced_blocks(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
     while first > 0 and _announces(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and (
@@ -144,15 +144,18 @@ def _introduces(block: Block, following: Block) -> bool:
     return is_short and following.kind is BlockKind.TABLE
 
 
-def _grown(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    while first > 0 and _length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
+def _grow_span(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+    while first > 0 and _measure_length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
         first -= 1
-    while last + 1 < len(section) and _length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE:
+    while (
+        last + 1 < len(section)
+        and _measure_length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE
+    ):
         last += 1
     return first, last
 
 
-def _within_block(unit: QuotableUnit) -> Excerpt:
+def _cut_block(unit: QuotableUnit) -> Excerpt:
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -182,13 +185,13 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     return Excerpt(unit.source, tuple(spans), table_head=table_head, goes_on=last + 1 < len(pieces))
 
 
-def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
+def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
     first, last = source.block.start, source.block.end
     inside = ((max(start, first), min(end, last)) for start, end in spans)
     return tuple((start, end) for start, end in inside if start < end)
 
 
-def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
+def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
     """Return the excerpt of ``spans``, with the section's heading if the text needs it.
 
     The heading is needed in two cases. Either it alone contains a word of the question. Or a list without a lead-in

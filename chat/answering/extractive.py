@@ -13,9 +13,9 @@ from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
     build_alternative,
+    build_whole_passage,
     count_alternatives,
     cut_results,
-    whole_passage,
 )
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
@@ -56,18 +56,18 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
     text = render(excerpt)
     alternatives: list[Alternative] = []
     if "given" not in evidence.features:
-        whole = whole_passage(question, excerpt)
+        whole = build_whole_passage(question, excerpt)
         alternatives += [whole] if whole is not None else []
         alternatives += (build_alternative(*each) for each in islice(found, count_alternatives(results)))
     return Quotation(
         text,
-        tuple(_citations(text, excerpt, unit)),
+        tuple(_build_citations(text, excerpt, unit)),
         unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
         tuple(alternatives[:MOST_ALTERNATIVES]),
     )
 
 
-def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
+def _build_citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
     marked = find_marked(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.answering import writers
 from chat.answering.checking.citations import find_markers
-from chat.answering.prompts import RULES, estimated_tokens, quote_result
+from chat.answering.prompts import RULES, estimate_tokens, quote_result
 from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
 from chat.models import LanguageModel, ModelTrial
 from core.encryption import SecretUnreadable
@@ -85,7 +85,7 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
         raise ModelFailed("The model said nothing in place of an answer.")
     tried.first_seconds = first - began
     if (seconds := time.monotonic() - first) > 0:
-        tried.tokens_per_second = (counted or estimated_tokens(tried.text)) / seconds
+        tried.tokens_per_second = (counted or estimate_tokens(tried.text)) / seconds
     tried.writes_markers = {marker.number for marker in find_markers(tried.text)} >= {1, 2}
 
 

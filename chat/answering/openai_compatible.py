@@ -12,7 +12,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimated_tokens
+from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimate_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
@@ -136,7 +136,7 @@ class OpenAICompatibleGenerator:
             logger.warning(
                 "The reply of %s had parts that are no answer, such as a thought; they are left out.", self.name
             )
-        if output.gives_up:
+        if output.has_no_answer:
             raise NoAnswer
         if not output.written:
             what = "only a call or a thought" if draft.has_machinery else "nothing"
@@ -185,7 +185,7 @@ class OpenAICompatibleGenerator:
 
         None withdraws the text before it. ``spent`` are the tokens of earlier rounds. Calls are added to ``calls``.
         """
-        prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
+        prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         room_tokens = self._limits.context_tokens - prompt_tokens
         answer_tokens = min(self._limits.answer_tokens - spent.completion_tokens, room_tokens)

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Sequence
 from django.utils.translation import gettext as _
 
 from chat.answering import writers
-from chat.answering.approved_answers import find_given, split_text
+from chat.answering.approved_answers import find_approved_answer, split_text
 from chat.answering.checking.citations import Marker
 from chat.answering.checking.verification import verify
-from chat.answering.evidence import Evidence, estimate_evidence, unknown_names
+from chat.answering.evidence import Evidence, estimate_evidence, find_unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.greetings import answer_greeting
@@ -81,7 +81,7 @@ async def answer(
         yield ended
         return
     # A caller that gives a profile measures the search, so approved answers are skipped.
-    if profile is None and (given := await in_thread(find_given, question, filters, history)) is not None:
+    if profile is None and (given := await in_thread(find_approved_answer, question, filters, history)) is not None:
         draft, approved = given
         yield draft
         for piece in split_text(approved.text):
@@ -97,7 +97,7 @@ async def answer(
             logger.error("A question could not be searched: %s", error)
         yield Failed(str(error))
         return
-    evidence = await in_thread(_weigh, draft, is_follow_up=bool(history))
+    evidence = await in_thread(_estimate_confidence, draft, is_follow_up=bool(history))
     generator = await in_thread(_choose_generator, draft, model, without_model, instructions)
     yield draft
     if not _is_answerable(draft, evidence, generator):
@@ -135,7 +135,7 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
     return Completed(text, (), generator="", state=AnswerState.NOTHING)
 
 
-def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
+def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
@@ -150,7 +150,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
-    if unknown := unknown_names(draft.trace, draft.results):
+    if unknown := find_unknown_names(draft.trace, draft.results):
         draft.notices.append(_("The documents do not mention %(names)s.") % {"names": ", ".join(unknown)})
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")

@@ -92,8 +92,8 @@ def compose(
     before = _find_dialogue(told, sources, history, budget_tokens)
     known = {source.marker for source in sources if _is_quoted(source, before)}
     behind = [*filter(None, ["" if before else _quote_conversation(history), _name_tables(tables)]), asked]
-    budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
-    room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
+    budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimate_tokens(system)
+    room_bytes = int((budget_tokens - sum(map(estimate_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
     for source in sources:
         if (marker := source.marker) in known:
@@ -105,7 +105,7 @@ def compose(
         messages=messages,
         markers=frozenset(quotations),
         left_out=tuple(source.marker for source in sources if source.marker not in quotations),
-        tokens=sum(estimated_tokens(message["content"]) for message in messages),
+        tokens=sum(estimate_tokens(message["content"]) for message in messages),
     )
 
 
@@ -115,7 +115,7 @@ def _find_dialogue(
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
-    tokens = sum(estimated_tokens(message["content"]) for message in dialogue)
+    tokens = sum(estimate_tokens(message["content"]) for message in dialogue)
     return tuple(dialogue) if tokens + budget_tokens * CONTINUED_SHARE <= budget_tokens * MOST_BUDGETS else ()
 
 
@@ -128,7 +128,7 @@ def _rank(sources: Sequence[ContextSource]) -> list[ContextSource]:
     return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return about how many tokens the text has. The estimate is rather too high than too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chat.answering.checking.words import find_stem_set
-from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
+from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_best_units
 from chat.answering.excerpt_markdown import render
 from chat.answering.excerpts import Excerpt, cut_excerpt
 from chat.answering.units import QuotableUnit, find_sections
@@ -70,7 +70,7 @@ def cut_results(
     told: list[str] = []
     for result in rank_results(question, results, evidence):
         # Sentence vectors cost as much as the search, so only the first result may use them.
-        unit = nearest_unit(question, result, by_meaning=not shown)
+        unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         excerpt = cut_excerpt(question, unit, is_card=bool(shown) or not is_answered)
@@ -82,7 +82,7 @@ def cut_results(
         yield excerpt, unit
 
 
-def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
+def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
     """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None.
 
     On tuning questions, this card contains the answer more often than another passage does.
@@ -91,8 +91,8 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
     if shown >= SHOWN_SHARE * (best.end - best.start):
         return None
-    hidden = [unit for unit in places(excerpt.source) if not excerpt.shows(unit)]
-    unit = nearest_of(question, hidden, by_meaning=False)
+    hidden = [unit for unit in list_best_units(excerpt.source) if not excerpt.shows(unit)]
+    unit = find_nearest(question, hidden, by_meaning=False)
     return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 
 

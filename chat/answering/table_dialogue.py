@@ -5,14 +5,14 @@ import json
 import time
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import estimated_tokens, quote_result
+from chat.answering.prompts import estimate_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, DialogueMessage, Unanswerable
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
-FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
+FUNCTION_TOKENS = estimate_tokens(json.dumps(ASK_TABLES))
 # Share of the model's context for results of tables, with the most and the fewest tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
 LONGEST_TRACED = 500
@@ -42,7 +42,7 @@ class TableDialogue:
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
             told = await self._run(call)
-            self._room_tokens -= estimated_tokens(told)
+            self._room_tokens -= estimate_tokens(told)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
         return messages
 

@@ -75,7 +75,7 @@ class SourceSection:
         return self.blocks[-1].end
 
 
-def blocks_of(source: ContextSource) -> tuple[Block, ...]:
+def list_blocks(source: ContextSource) -> tuple[Block, ...]:
     """Return the blocks of a source in order. If they were not stored, they are parsed from its text."""
     context = source.block
     if context.blocks:
@@ -94,16 +94,16 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """Return all units in the order of the sources and of the text, without headings and tables of contents."""
-    return [unit for source in sources for unit in _units_of(source)]
+    return [unit for source in sources for unit in _cut_source(source)]
 
 
 @functools.lru_cache(maxsize=128)
-def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
+def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
     for section in find_sections(source):
         for block in section.blocks:
-            for start, end, kind, table_head in _cut(content, block.moved(-offset)):
+            for start, end, kind, table_head in _cut_block(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
                     len(_WORD.findall(spell_out(strip_markup(text)))) < 2
@@ -113,7 +113,9 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = (
-                    plain_title(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                    plain_title(subject[1])
+                    if subject
+                    else _find_question(content, block.moved(-offset)) or section.heading
                 )
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
@@ -122,14 +124,14 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
 
 def find_sections(source: ContextSource) -> tuple[SourceSection, ...]:
     found = []
-    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
+    for heading_start, blocks in groupby(list_blocks(source), key=attrgetter("heading_start")):
         own = tuple(blocks)
-        heading = _heading(source, heading_start, own[0].start)
-        found.append(SourceSection(heading, own, _level(source, heading_start)))
+        heading = _find_heading(source, heading_start, own[0].start)
+        found.append(SourceSection(heading, own, _find_level(source, heading_start)))
     return tuple(found)
 
 
-def _level(source: ContextSource, heading_start: int | None) -> int | None:
+def _find_level(source: ContextSource, heading_start: int | None) -> int | None:
     if heading_start is None:
         return 0
     context = source.block
@@ -140,7 +142,7 @@ def _level(source: ContextSource, heading_start: int | None) -> int | None:
     return next((len(each.heading_path) for each in context.passages if each.start == heading_start), None)
 
 
-def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
+def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
@@ -161,7 +163,7 @@ def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]
             yield start, end, kind, head
 
 
-def _question(content: str, block: Block) -> str:
+def _find_question(content: str, block: Block) -> str:
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return ""
     return plain_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
@@ -182,7 +184,7 @@ def convert_row(row: str, *, is_head: bool) -> str:
     return f"{line}\n|{'---|' * len(cells)}" if is_head else line
 
 
-def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
+def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
     """Return the heading of a section without markup.
 
     If it is outside the source, the passage's stored heading is returned.
@@ -198,6 +200,6 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
     return plain_title(markdown[2].rstrip(" \t#") if markdown else line)
 
 
-def text_to_encode(unit: QuotableUnit) -> str:
+def build_text_to_encode(unit: QuotableUnit) -> str:
     """Return the unit's text with its heading and table head before it, because a row or an item alone says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from chat.answering.checking.citations import MARKER, Marker, find_markers
 from chat.api.completion_responses import ChatCompletion, _name_ending, number, number_in_order
-from chat.api.event_streams import give_back_connection
+from chat.api.event_streams import release_connection
 from chat.api.openai_errors import describe_error
 from chat.api.openai_types import DeltaBody
 from chat.payload_types import SourcePayload
@@ -29,7 +29,7 @@ async def chunks(
     If the model fails half-way or its process dies, the chunks continue with a ruled line and the whole new answer. The
     last chunk then also contains it as ``answer``.
     """
-    await give_back_connection()
+    await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.
     beside: dict[str, object] = {"usage": None} if include_usage else {}
     yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, beside))
@@ -62,7 +62,7 @@ async def chunks(
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
-                    if rest := _find_unsaid(completion.content(answer), streamed):
+                    if rest := _find_missing_text(completion.content(answer), streamed):
                         yield _encode_chunk(completion.chunk({"content": rest}, beside))
                     answered = {**completion.beside(answer, sources), **beside}
                     cited = completion.cite(answer)
@@ -79,7 +79,7 @@ async def chunks(
     yield DONE
 
 
-def _find_unsaid(text: str, streamed: str) -> str:
+def _find_missing_text(text: str, streamed: str) -> str:
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text

@@ -22,7 +22,7 @@ from chat.api.openai_types import (
     UrlCitation,
 )
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
-from chat.pages.answer_text import whole_text
+from chat.pages.answer_text import render_whole_text
 from chat.payload_types import (
     AnswerPayload,
     CitationPayload,
@@ -96,7 +96,7 @@ class ChatCompletion:
         """Return the answer as one text with its notice. If ``lists_sources``, a list of the sources follows."""
         cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
-        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
+        return "\n\n".join(filter(None, (render_whole_text(answer), answer["notice"], sources)))
 
     def chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
@@ -112,7 +112,7 @@ class ChatCompletion:
         """Return the number of tokens. If no model wrote the answer, it is estimated from the texts."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
-            "completion_tokens": _estimate_tokens([whole_text(answer)]),
+            "completion_tokens": _estimate_tokens([render_whole_text(answer)]),
             "estimated": True,
         }
         prompt, completion = counted["prompt_tokens"], counted["completion_tokens"]

@@ -19,7 +19,7 @@ from chat.api.completion_chunks import _remove_all_markers, chunks
 from chat.api.completion_requests import MOST_TURNS, CompletionRequestSerializer, _clean_text
 from chat.api.completion_responses import ChatCompletion, CompletionSerializer
 from chat.api.endpoints import begin_answer, finish_answer
-from chat.api.openai import ALL, OpenAIView, embedding_model, models_for
+from chat.api.openai import ALL, OpenAIView, describe_embedder, list_models
 from chat.api.openai_errors import ModelNotFound
 from chat.models import Answer, Conversation
 from chat.streaming import payloads, sse
@@ -47,9 +47,9 @@ class CompletionsView(OpenAIView):
         body.is_valid(raise_exception=True)
         fields = body.validated_data
         model, listed = fields.get("model") or ALL, fields.get("list_sources")
-        if model == embedding_model()["id"]:
+        if model == describe_embedder()["id"]:
             raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
-        if model not in {known["id"] for known in models_for(request.user)}:
+        if model not in {known["id"] for known in list_models(request.user)}:
             raise ModelNotFound(model)
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")

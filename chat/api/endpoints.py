@@ -25,7 +25,7 @@ from chat.api.serializers import (
     saved_answers_as_json,
 )
 from chat.conversations import rights
-from chat.conversations.listing import mentioning
+from chat.conversations.listing import search_conversations
 from chat.conversations.rights import (
     find_readable,
     get_visitor,
@@ -65,7 +65,7 @@ class AskersView(ApiView):
         return super().for_the_caller(error)
 
 
-def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
+def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """Return an answer to a question of the caller. A caller without an account also gets unowned answers by their id.
 
     Raises: Http404.
@@ -101,7 +101,7 @@ class ConversationViewSet(
     def get_queryset(self) -> ConversationQuerySet:
         own = list_own_conversations(self.request._request)
         if self.action == "list":
-            own = mentioning(own, self.request.user, self.request.query_params.get("q", ""))
+            own = search_conversations(own, self.request.user, self.request.query_params.get("q", ""))
         else:
             own = own | list_unowned_conversations()
         return own.select_related("collection")
@@ -132,7 +132,9 @@ class AskView(AskersView):
         """Answer a question with citations, from the documents that the caller may read."""
         # Only a caller who sent a session cookie gets a session: without cookies, a session would never be used again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
-        asked, answer = begin_as_asked(request, request.data, get_visitor(request._request) if is_visitor else "")
+        asked, answer = begin_requested_answer(
+            request, request.data, get_visitor(request._request) if is_visitor else ""
+        )
         if asked["stream"]:
             response: HttpResponseBase = event_stream(answer, request)
         else:
@@ -142,7 +144,7 @@ class AskView(AskersView):
         return response
 
 
-def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
+def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
     """Validate ``body`` and create the answer to its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
@@ -185,7 +187,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     if answer.status == Answer.Status.FAILED or not answer.is_finished:
         raise Unavailable(answer.error or last.payload.get("message"))
     if not readers.may_still_read(answer, user):
-        raise PermissionDenied(rights.withheld_message())
+        raise PermissionDenied(rights.get_withheld_message())
     return answer
 
 
@@ -228,7 +230,7 @@ class StopView(AskersView):
         if rights.may_act_on_all(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:
-            answer = own_answer(request, answer_id)
+            answer = get_own_answer(request, answer_id)
         async_to_sync(streams.stop)(answer.pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -237,7 +239,7 @@ class FeedbackView(AskersView):
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Rate an answer as helpful or not. A second rating replaces the first."""
-        answer = own_answer(request, answer_id)
+        answer = get_own_answer(request, answer_id)
         wanted = FeedbackSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         if not answer.is_finished:

@@ -29,7 +29,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     async def encoded() -> AsyncIterator[bytes]:
         # These first bytes show to proxies and clients that the connection is open.
         yield sse.comment("open")
-        await give_back_connection()
+        await release_connection()
         following = readers.follow_as_reader(answer.pk, request.user, after, session_key=session_key, caller=caller)
         async with aclosing(following) as events:
             async for event in events:
@@ -40,7 +40,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     return sse.respond(encoded())
 
 
-async def give_back_connection() -> None:
+async def release_connection() -> None:
     """Close the database connection, because a stream that waits must not occupy one."""
     await sync_to_async(connections.close_all)()
 

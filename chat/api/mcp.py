@@ -24,7 +24,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, NotFound, ParseError, PermissionDenied, ValidationError
 from rest_framework.request import Request
 
-from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
+from chat.api.endpoints import AskersView, begin_requested_answer, finish_answer
 from chat.api.openai_errors import BROKEN
 from chat.models import Answer
 from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayload
@@ -290,7 +290,7 @@ def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
 
 
 def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
-    _asked, answer = begin_as_asked(request, arguments)
+    _asked, answer = begin_requested_answer(request, arguments)
     answer = finish_answer(answer, request.user)
     told = payloads.completed(answer, answer.citations.all())
 

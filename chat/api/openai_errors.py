@@ -34,7 +34,7 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
     error = serializers.DictField(help_text="`message`, `type`, `param` and `code`.")
 
 
-def respond_to(exception: Exception, context: Any) -> Response:
+def build_error_response(exception: Exception, context: Any) -> Response:
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request of OpenAI's protocol broke.", exc_info=exception)
@@ -51,7 +51,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
         case APIException():
             code = str(exception.get_codes())
             param = "model" if isinstance(exception, ModelNotFound) else ""
-    response.data = describe_error(message, kind=kind_of(response.status_code), param=param, code=code)
+    response.data = describe_error(message, kind=choose_error_type(response.status_code), param=param, code=code)
     return response
 
 
@@ -59,7 +59,7 @@ def describe_error(message: str, *, kind: str, param: str = "", code: str = "") 
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
 
 
-def kind_of(status_code: int) -> str:
+def choose_error_type(status_code: int) -> str:
     if status_code == status.HTTP_429_TOO_MANY_REQUESTS:
         return "rate_limit_error"
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"

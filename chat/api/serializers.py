@@ -233,7 +233,7 @@ def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict
 def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
     if is_withheld:
         shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
-        shell.notice = rights.withheld_message()
+        shell.notice = rights.get_withheld_message()
     feedback = getattr(answer, "feedback", None)
     return {
         **(payloads.completed(shell, []) if is_withheld else payloads.completed(answer, answer.citations.all())),

@@ -54,9 +54,11 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
         return False
     if conversation.owner_id == user.pk:
         return not rights.is_withheld(user, answer)
-    if conversation.share_token is None or sharing.shared_conversation(conversation.share_token, user) is None:
+    if conversation.share_token is None or sharing.find_shared_conversation(conversation.share_token, user) is None:
         return False
-    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.withheld_from(user, [answer])
+    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.find_withheld_when_shared(
+        user, [answer]
+    )
 
 
 def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
@@ -81,7 +83,7 @@ def unfollow(user: AnyUser, **which: object) -> None:
         FollowedAnswer.objects.filter(user=user, **which).delete()
 
 
-def find_moved() -> list[tuple[int, str]]:
+def find_changed_answers() -> list[tuple[int, str]]:
     """Return the followed answers whose documents have changed since the last sweep: their ids and new hashes."""
     return [(pk, digest) for pk, digest in fetch(_DIGEST)]
 

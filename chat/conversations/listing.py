@@ -33,13 +33,13 @@ class Listing:
 
 def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
     limit = min(max(limit, PAGE), MOST_SHOWN)
-    newest = list(mentioning(conversations, user, wanted)[: limit + 1])
+    newest = list(search_conversations(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
     groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _name_age))
     return Listing(groups, len(newest[:limit]), more, wanted)
 
 
-def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
+def search_conversations(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
     """Return the conversations with every word of ``wanted`` in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()

@@ -30,7 +30,7 @@ from retrieval.types import Reader
 UNKNOWN_COLLECTION = 0
 
 
-def withheld_message() -> str:
+def get_withheld_message() -> str:
     return _("This answer came from documents that you may no longer read.")
 
 

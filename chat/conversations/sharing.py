@@ -39,7 +39,7 @@ def stop_sharing(conversation: Conversation) -> None:
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
-def shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
+def find_shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
     """Return the conversation of a shared link; None if the link is invalid or ``user`` may not open it."""
     conversation = Conversation.objects.select_related("collection").filter(share_token=token).first()
     if conversation is None:
@@ -60,7 +60,7 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
     return conversation.shared_at is not None and answer.created_at <= conversation.shared_at
 
 
-def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Return the ids of those answers that use a document which is deleted or which the user may not read.
 
     Sources without a citation are checked too, because the page shows them and the model has read them.

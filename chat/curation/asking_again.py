@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from chat.answering import pipeline
 from chat.answering.approved_answers import get_approval
 from chat.models import Answer, Citation
-from chat.pages.answer_text import approved_line
-from chat.pages.cards import build_cited, result_cards
-from chat.pages.rendering import answer_html
+from chat.pages.answer_text import describe_approval
+from chat.pages.cards import build_cited, build_result_cards
+from chat.pages.rendering import render_answer
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed
 from core import deadline
@@ -33,13 +33,13 @@ def build_shown(
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
-        "text": answer_html(answer.text, ()) if answer.text else answer.error,
+        "text": render_answer(answer.text, ()) if answer.text else answer.error,
         # Several rows of a table can have one name. It is shown once.
         "cited": list(
             {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
         ),
-        "alternatives": result_cards(answer.alternatives),
-        "approved": approved_line(approval.by, approval.on) if approval else "",
+        "alternatives": build_result_cards(answer.alternatives),
+        "approved": describe_approval(approval.by, approval.on) if approval else "",
         "passage": citations[0].chunk_id if needs_passage else None,
         "quoted": {citation.chunk_id for citation in citations},
         "sources": sources,
@@ -54,7 +54,7 @@ def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None
     """
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
+            return build_shown(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)
         told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")

@@ -18,7 +18,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.conversations.following import find_moved, may_be_mailed, may_follow
+from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow
 from chat.models import ChangeNotice, FollowedAnswer
 from chat.pages.changes import Change, find_changes, list_distinct
 from core.exceptions import LeaseLost
@@ -42,7 +42,7 @@ def _sweep(**_options: Any) -> None:
 def notice_changes() -> int:
     """Create a notice for each followed answer that has new changes, and return the number of notices."""
     stored = 0
-    for followed_id, digest in find_moved():
+    for followed_id, digest in find_changed_answers():
         with transaction.atomic():
             rows = FollowedAnswer.objects.select_for_update(skip_locked=True, no_key=True)
             followed = rows.filter(pk=followed_id).exclude(checked=digest).first()

@@ -37,7 +37,7 @@ class MendingAdmin(PageAdmin):
         answer = self.get_object(request, unquote(object_id))
         if answer is None or not self.has_view_permission(request, answer):
             raise Http404
-        user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
+        user, doing, question = request.user, request.POST.get("action", ""), answer.standalone_question
         collection = answer.collection.slug if answer.collection is not None else ""
         tried: Trial | None = None
         wanted = request.GET.get("find", "").strip()
@@ -116,7 +116,7 @@ class MendingAdmin(PageAdmin):
         first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
         cited = [] if answer.refused else _find_cited_chunks(answer)
         initial = {
-            "question": answer.standing_alone,
+            "question": answer.standalone_question,
             "text": "" if answer.refused else answer.text,
             "collection": first or collections.first(),
             "owner": request.user,

@@ -52,7 +52,7 @@ class Trial:
 
 def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     """Ask again as if the question were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
-    question = answer.standing_alone
+    question = answer.standalone_question
     planned = _plan_giving(user, chunk_id, question)
     if not planned:
         return Trial(refusal=_choose_another())

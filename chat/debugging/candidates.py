@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chat.pages.cards import page_label
+from chat.pages.cards import format_page
 from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
 from retrieval.passage_address import passage_url
@@ -57,7 +57,7 @@ class ShownPassage:
 
     @property
     def page(self) -> str:
-        return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+        return format_page(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
 def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
@@ -107,7 +107,7 @@ class CandidateRow:
     block: int | None = None
 
 
-def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
+def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
     """Return a row for each candidate: kept ones by rank, then dropped ones by score.
 
     ``shown`` are the readable passages by chunk id.
@@ -133,7 +133,7 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
     return tuple(rows)
 
 
-def used_weights(trace: SearchTrace) -> dict[str, float]:
+def find_used_weights(trace: SearchTrace) -> dict[str, float]:
     """Return the weight that each retriever had in the scores.
 
     Some methods lower the weight for a whole question: then all candidates have the same weight, which is returned.

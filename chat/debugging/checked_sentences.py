@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.utils.text import Truncator
 
 from chat.models import Answer
-from chat.pages.doubts import reason_label
+from chat.pages.doubts import describe_reason
 from chat.pages.plain_text import plain
 from chat.payload_types import SourcePayload, StatementPayload
 from retrieval.passage_address import passage_url
@@ -24,7 +24,7 @@ class ShownSentence(StatementPayload):
     href: str
 
 
-def sentences_of(answer: Answer) -> tuple[ShownSentence, ...]:
+def describe_sentences(answer: Answer) -> tuple[ShownSentence, ...]:
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 
@@ -41,7 +41,7 @@ def _describe_sentence(text: str, statement: StatementPayload, sources: Mapping[
     return {
         **statement,
         "text": plain(text[statement["start"] : statement["end"]]),
-        "reasons": [reason_label(reason) for reason in statement.get("reasons", ())],
+        "reasons": [describe_reason(reason) for reason in statement.get("reasons", ())],
         "passage": passage,
         "href": href,
     }

@@ -26,7 +26,7 @@ class DocumentBehind:
         return reverse("admin:retrieval_document_change", args=[self.id])
 
 
-def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
+def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
     """Return the documents of each answer: the cited ones, then at most three other sources. This takes two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")

@@ -38,7 +38,7 @@ class HitRow:
     block: int | None = None
 
 
-def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
+def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
     """Return the hits of an extractive answer or refusal, best first; empty for other answers.
 
     Only hits with a chunk id in ``readable`` are returned; None: all.

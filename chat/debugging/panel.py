@@ -14,13 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, load_shown, used_weights
-from chat.debugging.checked_sentences import ShownSentence, sentences_of
-from chat.debugging.hits import HitRow, result_rows
+from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
+from chat.debugging.checked_sentences import ShownSentence, describe_sentences
+from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
-from chat.pages.access import explainable_answer, for_visitors
-from chat.pages.filters import chips_of
+from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.filters import build_chips
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.curl_command import write_search
@@ -66,7 +66,7 @@ class Panel:
         return len(self.rows) - self.kept
 
 
-def panel_of(answer: Answer, viewer: Any) -> Panel | None:
+def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     """Return the debug panel without passages that the viewer may not read; None if the answer had no search.
 
     Errors are shown only to users who may read all answers.
@@ -85,14 +85,14 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         trace=trace,
         search_bars=search_bars(trace.timings_ms),
         answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
-        weights=used_weights(trace),
-        sentences=sentences_of(answer),
-        rows=candidate_rows(trace, shown),
+        weights=find_used_weights(trace),
+        sentences=describe_sentences(answer),
+        rows=build_candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
         profile_url=_build_profile_url(answer, viewer),
         playground_url=_build_playground_url(trace.query, answer, viewer),
-        results=result_rows(answer, trace, shown if is_limited else None),
+        results=build_hit_rows(answer, trace, shown if is_limited else None),
         hides_words=is_limited and any(each.chunk_id not in shown for each in trace.candidates),
     )
 
@@ -158,7 +158,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
     # The filters can contain values of documents that the viewer may not read.
-    if build_closed_condition(request.user) is not None and not all(c.token for c in chips_of(answer, request.user)):
+    if build_closed_condition(request.user) is not None and not all(c.token for c in build_chips(answer, request.user)):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
     collection = answer.collection if answer.document is None else answer.document.collection
@@ -183,8 +183,8 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = explainable_answer(request, answer_id)
-    panel = panel_of(answer, request.user)
+    answer = get_explainable_answer(request, answer_id)
+    panel = build_panel(answer, request.user)
     command, note = _write_curl(request, answer, panel)
     context = {
         "panel": panel,
@@ -204,7 +204,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Show the judges' scores. The page asks again while a score is pending."""
-    answer = explainable_answer(request, answer_id)
+    answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 

@@ -20,7 +20,7 @@ from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
 from chat.debugging.candidates import ShownPassage, load_shown
 from chat.models import Answer
-from chat.pages.access import explainable_answer, for_visitors
+from chat.pages.access import for_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
@@ -215,7 +215,7 @@ def _pair(
 @require_GET
 @for_visitors
 def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = explainable_answer(request, answer_id)
+    answer = get_explainable_answer(request, answer_id)
     context = {"answer": answer, "ranks": search_again(answer, request.user)}
     template = "chat/_debug_now.html" if request.htmx else "chat/debug_now.html"  # type: ignore[attr-defined]
     return render(request, template, context)

@@ -198,7 +198,7 @@ class Answer(Leased):
         return self.question
 
     @classmethod
-    def left_open(cls) -> Q:
+    def build_gap_condition(cls) -> Q:
         """Return a condition for gaps: questions that were searched, and whose answer was refused or rated not helpful.
 
         Instructions to the site, questions to drafts and questions out of scope are no gaps.
@@ -215,7 +215,7 @@ class Answer(Leased):
         return [*self.sources, *self.alternatives]
 
     @property
-    def standing_alone(self) -> str:
+    def standalone_question(self) -> str:
         """The question in a form that is clear without the conversation."""
         return self.joined_question or self.completed_question or self.question
 

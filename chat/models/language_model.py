@@ -11,7 +11,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, decrypt, origin_of
+from core.encryption import SecretHolder, decrypt, parse_origin
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import SourceUnavailable
@@ -110,7 +110,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def destination(self) -> object:
-        return origin_of(self.base_url)
+        return parse_origin(self.base_url)
 
 
 class ModelTrial(models.Model):

@@ -36,11 +36,11 @@ def for_visitors(view: View) -> View:
     return never_cache(guarded)
 
 
-def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
+def get_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
     return get_object_or_404(list_own_conversations(request).select_related("collection"), pk=conversation_id)
 
 
-def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+def get_explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     """Return an answer of which the user may read both the text and the trace. Raises: Http404."""
     if not may_debug(request):
         raise Http404

@@ -65,7 +65,7 @@ def _name_lone_markers(state: StateCore) -> None:
             children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
 
 
-def permit(addresses: Collection[str]) -> dict[str, str]:
+def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
     """Map the canonical form of each address that may be linked to its spelling in the source."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := normalize_address(address))}

@@ -60,7 +60,7 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
+        page = f", {format_page(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
     @property
@@ -100,7 +100,7 @@ class ResultCard:
         return Truncator(plain(self.quote)).chars(_EXCERPT_CHARACTERS)
 
 
-def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
+def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
     """Return a card for each stored alternative.
 
     Answers of earlier releases have no ``text``, so their quotation is shown.
@@ -118,7 +118,7 @@ def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard
     )
 
 
-def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
+def build_source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -141,13 +141,13 @@ def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> Sour
     )
 
 
-def page_label(page: int, unit: str) -> str:
+def format_page(page: int, unit: str) -> str:
     label = _("slide %(page)d") if unit == "slide" else _("page %(page)d")
     return (label % {"page": page}).replace(" ", "\u00a0")
 
 
 def place(collection: str, section: str, page: int | None, unit: str) -> str:
-    return " · ".join(filter(None, (collection, section, page_label(page, unit) if page else "")))
+    return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
 
 
 def build_cited(citation: Citation, change: Change | None = None) -> Cited:

@@ -37,7 +37,7 @@ def find_doubts(statements: Iterable[StatementPayload]) -> tuple[Doubt, ...]:
         Doubt(
             statement["start"],
             statement["end"],
-            " ".join(f"{capfirst(reason_label(reason))}." for reason in statement["reasons"] or ["words"]),
+            " ".join(f"{capfirst(describe_reason(reason))}." for reason in statement["reasons"] or ["words"]),
         )
         for statement in statements
         if statement["supported"] is False
@@ -62,5 +62,5 @@ def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, s
     return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]
 
 
-def reason_label(reason: str) -> str:
+def describe_reason(reason: str) -> str:
     return str(_REASONS.get(reason, _REASONS["words"]))

@@ -19,7 +19,7 @@ def read_filters(data: QueryDict, user: AnyUser, collection: str) -> tuple[dict[
     return remove(chosen, data.get("remove", "")) if "remove" in data else chosen, problem
 
 
-def filter_context(
+def build_filter_context(
     user: AnyUser, collection: str, conversation: Conversation | None, data: QueryDict | None = None
 ) -> dict[str, Any]:
     """Return the template context for the filters of the next question.
@@ -40,7 +40,7 @@ def filter_context(
     }
 
 
-def chips_of(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
+def build_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
     """Return the filters of an answer, each as a label for the page.
 
     If a ``viewer`` is given, who did not ask the question, fields and values of documents that they may not read are

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Citation
 from chat.pages.cards import Cited, place
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import render_answer
 from chat.pages.turns import ShownTurn
 from chat.streaming.payloads import describe_citation
 from core.user_types import AnyUser
@@ -52,7 +52,7 @@ class PrintedAnswer:
         """The answer as HTML, in which markers link to footnotes."""
         turn = self.turn
         links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
-        return answer_html(turn.answer.text, links, turn.doubts, turn.addresses)
+        return render_answer(turn.answer.text, links, turn.doubts, turn.addresses)
 
 
 def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:

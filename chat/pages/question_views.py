@@ -31,12 +31,12 @@ from chat.conversations.rights import (
 )
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
-from chat.pages.cards import source_cards
+from chat.pages.access import for_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
-from chat.pages.filters import filter_context, read_filters
-from chat.pages.page_views import is_among, page, sidebar
-from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
+from chat.pages.filters import build_filter_context, read_filters
+from chat.pages.page_views import is_followed, page, sidebar
+from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
 from chat.pages.suggestions import follow_ups
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
 from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
@@ -76,7 +76,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
     # The answer has no citations yet, so the button to follow it comes with the end of the stream.
-    return replace(turn, followed=is_among(answer, followed))
+    return replace(turn, followed=is_followed(answer, followed))
 
 
 async def _encode_frames(
@@ -150,7 +150,7 @@ class _StreamedTurn:
             return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
     def _describe_search(self, payload: SearchedPayload, event_id: str) -> bytes:
-        sources = source_cards(payload["sources"])
+        sources = build_source_cards(payload["sources"])
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
             "sources": sources,
@@ -166,7 +166,7 @@ class _StreamedTurn:
         shown = (
             self._markdown.feed(text, at)
             if self._markdown is not None
-            else streamed_html(text, self._turn.id, self._titles, at=at)
+            else render_piece(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, Lines):
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
@@ -229,7 +229,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         "is_new": named is None,
         "wanted_collection": answer.collection.slug if answer.collection else "",
         "wanted_document": answer.document,
-        **filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
+        **build_filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
         **sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)
@@ -260,7 +260,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 
 def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
     try:
-        return own_conversation(request, conversation_id) if conversation_id else None
+        return get_own_conversation(request, conversation_id) if conversation_id else None
     except Http404:
         return None
 
@@ -274,7 +274,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return page(request, conversation, question=request.POST.get("question", ""))
     collection = request.POST.get("collection", "").replace("\0", "")
-    context = filter_context(request.user, collection, conversation, request.POST)
+    context = build_filter_context(request.user, collection, conversation, request.POST)
     is_other = request.headers.get("HX-Trigger-Name") == "collection"
     context |= {"renews_all": is_other, "renews_fields": "remove" in request.POST}
     return render(request, "chat/_filters_changed.html", context)

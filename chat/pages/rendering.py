@@ -9,14 +9,14 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from chat.answering.excerpt_markdown import GOES_ON
-from chat.pages.answer_markdown import MARKDOWN, permit
+from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
 # The parser's environment contains ``markers``, a function ``link`` that renders a marker at an offset, and
-# ``addresses`` (see :func:`permit`).
+# ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -34,7 +34,7 @@ _CHANGED = (
 )
 
 
-def answer_html(
+def render_answer(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
     """Render a finished answer with citations and signs of doubt. Only ``addresses`` become links."""
@@ -49,7 +49,7 @@ def answer_html(
         if cited is None:
             return ""
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
-        return citation_html(cited) + (_link_rest(cited) if goes_on and cited.href else "")
+        return render_citation(cited) + (_link_rest(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
@@ -57,7 +57,7 @@ def answer_html(
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,
-        "addresses": permit(addresses),
+        "addresses": map_linkable_addresses(addresses),
     }
     html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
@@ -79,7 +79,7 @@ def _link_rest(cited: Cited) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
-def citation_html(cited: Cited) -> SafeString:
+def render_citation(cited: Cited) -> SafeString:
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,

@@ -14,7 +14,7 @@ from chat.pages.answer_markdown import MARKDOWN
 LARGEST_CHARACTERS = 4000
 
 
-def streamed_html(
+def render_piece(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
     """Return a piece of the unfinished last line as HTML, with linked markers.
@@ -75,14 +75,14 @@ class StreamedMarkdown:
         # Code over several lines is rendered when its end is written.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
-            return streamed_html(text, self._answer_id, self._titles, before, self._at)
+            return render_piece(text, self._answer_id, self._titles, before, self._at)
         self._rendered_characters = len(lines)
         env = {
             "markers": self._titles,
             "link": self._link,
         }
         html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
-        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
+        return Lines(html, render_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
 
     def _link(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at

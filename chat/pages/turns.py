@@ -16,11 +16,11 @@ from chat.answering.checking.addresses import find_addresses
 from chat.answering.checking.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
-from chat.pages.answer_text import approved_line, shows_rows
-from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.answer_text import describe_approval, has_table_rows
+from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_result_cards, build_source_cards
 from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
-from chat.pages.filters import chips_of
+from chat.pages.filters import build_chips
 from chat.pages.plain_text import plain
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
@@ -114,7 +114,7 @@ class ShownTurn:
 
     @property
     def has_rows(self) -> bool:
-        return shows_rows(self.answer.text)
+        return has_table_rows(self.answer.text)
 
     @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
@@ -184,11 +184,11 @@ def build_turn(
         id=answer.pk,
         answer=answer,
         citations=citations,
-        sources=source_cards(answer.sources, citations),
-        results=result_cards(answer.alternatives),
+        sources=build_source_cards(answer.sources, citations),
+        results=build_result_cards(answer.alternatives),
         doubts=find_doubts(answer.statements),
-        approved=approved_line(approval.by, approval.on) if approval else "",
-        filters=chips_of(answer, viewer),
+        approved=describe_approval(approval.by, approval.on) if approval else "",
+        filters=build_chips(answer, viewer),
         passes_nothing=answer.refused and viewer is None and _passes_nothing(answer),
         is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,

@@ -71,7 +71,7 @@ class Admission:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
-            most_of_caller = share_of(self.at_once) + share_of(self.waiting)
+            most_of_caller = compute_share(self.at_once) + compute_share(self.waiting)
             # Answers beyond the share of their caller take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
@@ -112,7 +112,7 @@ class Admission:
             for key, each in self._joined.items():
                 if not each.is_begun:
                     taken[each.caller] += 1
-                    is_within = not each.caller or taken[each.caller] <= share_of(self.at_once)
+                    is_within = not each.caller or taken[each.caller] <= compute_share(self.at_once)
                     (may_begin if is_within else held_back).append(key)
             ahead = (may_begin + held_back).index(answer_id) + 1 - max(0, self.at_once - len(writing))
             return ahead if answer_id in may_begin else max(1, ahead)
@@ -152,6 +152,6 @@ class Admission:
 ADMISSION = Admission()
 
 
-def share_of(places: int) -> int:
+def compute_share(places: int) -> int:
     """Return how many of the places one caller may use, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -206,4 +206,4 @@ def _find_user_of_session(session_key: str) -> Any:
 
 
 def _build_withheld() -> StreamedEvent:
-    return streams.build_unstored_event("failed", {"message": rights.withheld_message(), "withheld": True})
+    return streams.build_unstored_event("failed", {"message": rights.get_withheld_message(), "withheld": True})

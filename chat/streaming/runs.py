@@ -12,7 +12,7 @@ from chat.types import AnswerDraft, Completed, Failed
 from retrieval.types import SearchFilters, Turn
 
 
-def text_of(events: Iterable[StreamedEvent]) -> str:
+def join_tokens(events: Iterable[StreamedEvent]) -> str:
     """Return the answer's text: the tokens since the last `reset`."""
     text = ""
     for event in events:
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def text(self) -> str:
-        return text_of(self.events)
+        return join_tokens(self.events)
 
     def cancel(self) -> None:
         if self.task is not None and not self.ending:

@@ -21,7 +21,7 @@ from chat.models import Answer, Citation, StreamedEvent
 from chat.payload_types import FailedPayload, SourcePayload
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
-from chat.streaming.runs import Run, text_of
+from chat.streaming.runs import Run, join_tokens
 from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
 from core import disk
 from core.database import fetch
@@ -97,7 +97,7 @@ def save(run: Run) -> StreamedEvent:
                 gap = {"answer": str(answer.pk), "question": answer.question}
                 announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
-    _count(answer)
+    _count_metrics(answer)
     return last
 
 
@@ -143,7 +143,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
     )
 
 
-def _count(answer: Answer) -> None:
+def _count_metrics(answer: Answer) -> None:
     ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
     if answer.usage:
         MODEL_TOKENS.labels(kind="prompt").inc(answer.usage["prompt_tokens"])
@@ -157,7 +157,7 @@ def close_interrupted(**_options: Any) -> int:
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
         # The process that wrote the answer died before it saved the text.
-        text = text_of(answer.events.filter(attempt=answer.attempts))
+        text = join_tokens(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()
         )

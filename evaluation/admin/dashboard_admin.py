@@ -14,14 +14,14 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.debugging.follow_up import DocumentBehind, documents_behind
+from chat.debugging.follow_up import DocumentBehind, list_answer_documents
 from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
-from evaluation.charts import Drawing, line_chart, stacked_bars
+from evaluation.charts import Drawing, draw_line_chart, draw_stacked_bars
 from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
-from evaluation.dashboard.scope import PERIODS, DashboardScope, low_groundedness, scope_of
+from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
 from evaluation.figures import day_and_month, fixed, percent, whole
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
@@ -47,7 +47,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        scope = scope_of(request.GET, request.user)
+        scope = parse_scope(request.GET, request.user)
         (days, total), scores = activity(scope), distributions(scope)
         latest = scope.answers().select_related("feedback").order_by("-completed_at", "pk")
         context = {
@@ -57,7 +57,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "score_errors": sum(found.errors for found in scores),
             "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
             "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
-            "ungrounded": _make_score_rows(low_groundedness(scope)[:SHOWN]),
+            "ungrounded": _make_score_rows(find_low_groundedness(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
             "lists": {
                 "all": scope.answer_list(),
@@ -74,7 +74,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._render(request, "dashboard", _("Dashboard"), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
-        scope = scope_of(request.GET, request.user)
+        scope = parse_scope(request.GET, request.user)
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
         return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
@@ -117,15 +117,15 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         _("half of the answers, first word"): values("first_token_p50_seconds"),
     }
     return {
-        "questions": stacked_bars(labels, outcomes, whole, links=links()),
-        "helpful": line_chart(
+        "questions": draw_stacked_bars(labels, outcomes, whole, links=links()),
+        "helpful": draw_line_chart(
             labels,
             {_("helpful"): values("helpful_rate")},
             lambda share: percent(share, 0),
             most=1,
             links=links(feedback__helpful__exact=0),
         ),
-        "latency": line_chart(
+        "latency": draw_line_chart(
             labels,
             latencies,
             lambda value: fixed(value, 2),
@@ -138,17 +138,17 @@ def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
-    return stacked_bars(labels, {_("answers"): found.counts}, whole, links=links, low=low)
+    return draw_stacked_bars(labels, {_("answers"): found.counts}, whole, links=links, low=low)
 
 
 Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
 def _make_rows(answers: QuerySet[Answer]) -> list[Row]:
-    documents = documents_behind(answers)
+    documents = list_answer_documents(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 
 
 def _make_score_rows(scores: QuerySet[Score]) -> list[Row]:
-    documents = documents_behind([score.judgement.answer for score in scores])
+    documents = list_answer_documents([score.judgement.answer for score in scores])
     return [(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]

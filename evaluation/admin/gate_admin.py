@@ -102,7 +102,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
             "state": badge(checked.verdict, checked.verdict.label),
-            "reason": gates.reason_of(checked),
+            "reason": gates.describe_check(checked),
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
             "back": admin_link(back),

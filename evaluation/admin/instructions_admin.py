@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering import writers
 from chat.models import CollectionInstructions
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import render_answer
 from chat.types import Completed
 from core import deadline
 from core.admin_base import PageAdmin, badge
@@ -102,7 +102,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             "version": obj,
             "state": self.state(obj),
             **_model_context(),
-            "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
+            "sets": [policy.evaluation_set for policy in gates.list_instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
 
@@ -179,7 +179,7 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
 
 def _render_reply(reply: Reply) -> _Shown | None:
     end = reply.end
-    return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
+    return {"html": render_answer(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
-from evaluation.charts import Drawing, line_chart
+from evaluation.charts import Drawing, draw_line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
@@ -34,9 +34,9 @@ from evaluation.runs.results import (
     RunComparison,
     RunMeasure,
     compare,
-    interval_of,
-    measure_of,
-    results_of,
+    find_measure,
+    list_results,
+    read_interval,
 )
 from evaluation.statistics import Interval
 from retrieval.admin.curated import WholeCollectionAdmin
@@ -78,7 +78,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
-    means = [found.mean if (found := interval_of(run, measure.key)) else None for run in runs]
+    means = [found.mean if (found := read_interval(run, measure.key)) else None for run in runs]
     series = {
         name: [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)]
         for name in names
@@ -86,12 +86,12 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     times = [(run.pk, localtime(run.created_at)) for run in runs]
     labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
-    return line_chart(labels, series, lambda value: fixed(value, 3), most=1.0, links=links)
+    return draw_line_chart(labels, series, lambda value: fixed(value, 3), most=1.0, links=links)
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    measure = measure_of(run.kind, metric)
-    found = interval_of(run, measure.key)
+    measure = find_measure(run.kind, metric)
+    found = read_interval(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
@@ -133,13 +133,13 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
     return {
         "comparison": comparison,
-        "metric_name": measure_of(run.kind, comparison.metric).label,
+        "metric_name": find_measure(run.kind, comparison.metric).label,
         "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
         "differences": [
             (
                 measure.label,
-                interval_of(baseline, measure.key),
-                interval_of(run, measure.key),
+                read_interval(baseline, measure.key),
+                read_interval(run, measure.key),
                 comparison.differences[measure.key],
                 _VERDICTS[comparison.beyond_chance[measure.key]],
             )
@@ -153,9 +153,9 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
     }
 
 
-def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
     """Return the run's results, worst first. ``wrong_only`` keeps only wrong answers; search runs ignore it."""
-    results = results_of(run)
+    results = list_results(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
     if wrong_only:
@@ -253,7 +253,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, object]:
         run, means = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
-        page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        page = Paginator(list_worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
             # A run can be compared with a run on the published documents, or on the same draft.
@@ -268,7 +268,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "metrics": [
                 (
                     measure.label,
-                    interval_of(run, measure.key),
+                    read_interval(run, measure.key),
                     means[measure.key]["questions"] if measure.key in means else 0,
                 )
                 for measure in (MEASURES[run.kind] if run.summary else ())
@@ -277,7 +277,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
-            "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
+            "wrong_count": list_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": others.exclude(pk=run.pk)[:MOST_OTHERS] if run.status == EvaluationRun.Status.DONE else (),
         }
 

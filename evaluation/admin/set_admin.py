@@ -26,7 +26,7 @@ from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
-from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
@@ -145,7 +145,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
-        measure = measure_of(shown, metric)
+        measure = find_measure(shown, metric)
         runs = list(obj.runs.all()[:NEWEST_RUNS])
         return {
             "counts": (self.questions(obj), self.drafts(obj)),
@@ -192,11 +192,11 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             raise Http404 from error
         answers = rights.filter_open_answers(request.user, Answer.objects.select_related("collection"))
         answer = get_object_or_404(answers, pk=answer_id)
-        collection = building.collection_asked(answer)
+        collection = building.find_asked_collection(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
             return redirect("admin:chat_answer_change", answer.pk)
-        question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
+        question, is_new = building.get_or_create_question(answer, building.get_complaint_set(collection))
         message = (
             _t("A draft: choose below the passages that it should have found, or write a right answer.")
             if is_new

@@ -152,18 +152,20 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
     Instructions to the site and questions to drafts are left out, and so are questions that a curator has settled.
     """
-    bad = scope.answers().filter(Answer.left_open()).order_by("-completed_at", "pk")
+    bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question is listed in the form that was searched.
     found = [
-        Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
+        Unanswered(str(row.pk), row.standalone_question, row.completed_at)
+        for row in rows
+        if row.completed_at is not None
     ]
     done = find_settled_questions(one.question for one in found)
     found = [one for one in found if normalize(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 
-def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
+def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
     """Return for each group of answers the three documents that were found most often; ties by lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
@@ -216,7 +218,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)
     grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
-    near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
+    near = find_nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(
         [replace(gap, documents=tuple(documents)) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),

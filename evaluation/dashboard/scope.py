@@ -76,7 +76,7 @@ class DashboardScope:
         return f"{reverse('admin:evaluation_judgement_changelist')}?{urlencode(query)}"
 
 
-def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
+def parse_scope(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
     """Parse query parameters. Unknown values and unreadable collections give the defaults."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
@@ -94,7 +94,7 @@ def start_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
-def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
+def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
     """Return the low scores of groundedness by the rule-based judge, lowest first, then latest.
 
     Computed answers are left out: their words do not show whether the number is right.

@@ -10,7 +10,7 @@ from evaluation.embedder_trials.progress import TrialProgress
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
 from evaluation.payload_types import EmbedderFiguresPayload, SearchFiguresPayload
 from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
-from evaluation.sets.resolution import measured_questions
+from evaluation.sets.resolution import list_measured_questions
 from evaluation.statistics import mean_interval
 from retrieval.index import closeness, embedder_choice
 from retrieval.profile_settings import ProfileSettings
@@ -38,7 +38,7 @@ def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[Embe
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):
-        if questions := measured_questions(evaluation_set):
+        if questions := list_measured_questions(evaluation_set):
             asked.append((evaluation_set, questions))
     profile = active_profile()
     weight: float | None = None

@@ -13,7 +13,7 @@ from chat.answering.checking.citations import blank_spans, find_markers, remove_
 from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
 from chat.answering.checking.verification import verify
 from chat.answering.checking.words import find_stems
-from chat.pages.doubts import reason_label
+from chat.pages.doubts import describe_reason
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
@@ -47,7 +47,7 @@ class Relevancy:
     coverage: float
 
 
-def relevancies(
+def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
     """Return the most relevant sentence of each (headings, text) pair. Ties go to the first sentence.
@@ -142,7 +142,7 @@ class OfflineJudge:
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
             quoted = " ".join(
-                f"“{_shorten(case.answer[one.start : one.end])}” ({', '.join(map(reason_label, one.reasons))})."
+                f"“{_shorten(case.answer[one.start : one.end])}” ({', '.join(map(describe_reason, one.reasons))})."
                 for one in unsupported[:MOST_QUOTED]
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
@@ -204,7 +204,7 @@ def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[R
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(embedder_choice.get_embedder().name))
-    return relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
+    return compute_relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:

@@ -22,9 +22,9 @@ from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, Unusable
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
 from evaluation.runs import agreement
-from evaluation.runs.results import measure_of
+from evaluation.runs.results import find_measure
 from evaluation.sets.resolution import resolve
-from evaluation.statistics import METRICS, TOP_K, judged_ranking
+from evaluation.statistics import METRICS, TOP_K, build_judged_ranking
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import NO_RERANKER
@@ -97,7 +97,9 @@ class SearchMeasurement:
         milliseconds = (time.perf_counter() - started) * 1000
         passages = list(question.expected_passages.all())
         expectations = [self._expectations[one.pk] for one in passages]
-        judged = judged_ranking([(hit.passage.chunk_id, hit.passage.document_id) for hit in found.hits], expectations)
+        judged = build_judged_ranking(
+            [(hit.passage.chunk_id, hit.passage.document_id) for hit in found.hits], expectations
+        )
         result = QuestionResult(
             run=self._task.run,
             question=question,
@@ -115,7 +117,7 @@ class SearchMeasurement:
             milliseconds=round(milliseconds, 2),
         )
         for key, metric in METRICS.items():
-            setattr(result, measure_of(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
+            setattr(result, find_measure(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:

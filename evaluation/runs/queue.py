@@ -43,7 +43,7 @@ def request_run(
         names = {"draft": draft, "status": draft.get_status_display()}
         raise EvaluationError(_t("The documents of %(draft)s cannot be asked: it is %(status)s.") % names)
     stored = to_json(profile.settings)
-    told = instructions or instructions_in_force(evaluation_set, kind)
+    told = instructions or find_active_instructions(evaluation_set, kind)
     what: dict[str, object] = {"evaluation_set": evaluation_set, "draft": draft, "kind": kind, "instructions": told}
     waiting = EvaluationRun.objects.filter(**what, settings=stored, status__in=UNFINISHED)
     if (run := waiting.first()) is not None:
@@ -61,7 +61,7 @@ def request_run(
     return run
 
 
-def instructions_in_force(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
+def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
     """Return the active instructions of the set's collection; None for a search run."""
     if kind != RunKind.ANSWERS:
         return None

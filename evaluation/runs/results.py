@@ -65,13 +65,13 @@ KIND_OF_MEASURE = {measure.key: RunKind(kind) for kind, measures in MEASURES.ite
 _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answer_results"}
 
 
-def measure_of(kind: str, key: str = "") -> RunMeasure:
+def find_measure(kind: str, key: str = "") -> RunMeasure:
     """Return the metric with this key, or the first metric of the kind for any other key."""
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 
 
-def results_of(run: EvaluationRun) -> QuerySet[Any]:
+def list_results(run: EvaluationRun) -> QuerySet[Any]:
     results: QuerySet[Any] = getattr(run, _RESULTS[run.kind]).all()
     return results
 
@@ -174,7 +174,7 @@ def _describe_scores(scores: Sequence[float], errors: int) -> JudgedMetricPayloa
     return {**_describe_mean(scores), "errors": errors} if scores else {"errors": errors}
 
 
-def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
+def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
@@ -184,10 +184,10 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Ru
 
     Questions with the largest difference come first.
     """
-    before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
-    after = {result.question_id: result for result in results_of(run).exclude(question=None)}
+    before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
+    after = {result.question_id: result for result in list_results(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
-    chosen = measure_of(run.kind, metric)
+    chosen = find_measure(run.kind, metric)
     pairs = _make_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:

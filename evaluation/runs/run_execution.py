@@ -29,8 +29,8 @@ from evaluation.runs.measurement import (
     prepare_reranker,
 )
 from evaluation.runs.queue import conditions, corpus_version
-from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
-from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.runs.results import NOTHING_TO_MEASURE, Result, list_results, summarise
+from evaluation.sets.resolution import fingerprint, list_measured_questions
 from retrieval.index.active_embedder import active_embedder
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import NamedProfile
@@ -84,7 +84,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
-    asked = set(results_of(run).values_list("question", flat=True))
+    asked = set(list_results(run).values_list("question", flat=True))
     left = [question for question in task.questions if question.pk not in asked]
     if left:
         measurement.warm_up(left[0])
@@ -95,7 +95,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
         if report is not None:
             report(number, len(task.questions))
         _save(run, measurement.ask(question))
-    results = list(results_of(run))
+    results = list(list_results(run))
     unreliable_reason = measurement.reason_not_to_trust(results)
     if corpus_version(task.collection_id) != version:
         unreliable_reason = "The documents changed while it ran: run it again."
@@ -114,7 +114,7 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
     collection = run.collection_id
     if collection is None or (run.draft is not None and not run.draft.is_open):
         raise Unmeasurable(f"The documents of {run.draft} cannot be asked any more: it has ended.")
-    questions = measured_questions(run.evaluation_set, run.kind)
+    questions = list_measured_questions(run.evaluation_set, run.kind)
     if not questions:
         raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
     return RunInput(
@@ -140,8 +140,8 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
     with transaction.atomic():
         run.lock()
         if any(getattr(run, name) != value for name, value in now.items()):
-            results_of(run).delete()
-        asked = results_of(run).count()
+            list_results(run).delete()
+        asked = list_results(run).count()
         total, unresolved = len(task.questions), measurement.unresolved
         run.write(**now, total=total, asked=asked, unresolved=unresolved, error="")
     for name, value in now.items():

@@ -19,7 +19,7 @@ LONGEST_SLUG = 50
 REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no passage to find.")
 
 
-def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
+def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's draft question for this answer, and whether it is new.
 
     A follow-up question is stored as it was searched. If a source is outside the set's collection, it is stored as
@@ -30,7 +30,7 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
         evaluation_set=evaluation_set,
         answer=answer,
         defaults={
-            "text": answer.standing_alone if is_within else answer.question,
+            "text": answer.standalone_question if is_within else answer.question,
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )
@@ -42,7 +42,7 @@ def rests_within(answer: Answer, collection: Collection) -> bool:
     return all(_find_collection_in_service(each) == collection for each in behind)
 
 
-def complaints_of(collection: Collection) -> EvaluationSet:
+def get_complaint_set(collection: Collection) -> EvaluationSet:
     """Return the set for the collection's unhelpful answers. It is created if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
@@ -57,7 +57,7 @@ def complaints_of(collection: Collection) -> EvaluationSet:
     )[0]
 
 
-def collection_asked(answer: Answer) -> Collection | None:
+def find_asked_collection(answer: Answer) -> Collection | None:
     """Return the collection that was searched, or else the one with most sources; None if there is no collection.
 
     For a working copy, its draft's collection is returned.

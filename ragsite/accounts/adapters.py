@@ -24,9 +24,15 @@ from django.utils.translation import gettext_lazy as _
 from core.api.callers import address_of
 from core.encryption import decrypt, encrypt
 from ragsite.accounts import invitations
-from ragsite.accounts.claims import Claims, apply_claims, is_last_local_administrator, read_claims, saml_claims
+from ragsite.accounts.claims import (
+    Claims,
+    apply_claims,
+    convert_saml_attributes,
+    is_last_local_administrator,
+    read_claims,
+)
 from ragsite.accounts.sign_in import may_use_password
-from ragsite.models.account import users_with
+from ragsite.models.account import find_users_by_address
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +79,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 _refuse(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.
-            apply_claims(user, claims_of(sociallogin))
+            apply_claims(user, read_login_claims(sociallogin))
             user.refresh_from_db()
         return response
 
@@ -108,7 +114,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return True
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
-        email = claims_of(sociallogin).email
+        email = read_login_claims(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
         # A username that looks like an e-mail address could be the address of another account.
         username = (data.get("username") or "").partition("@")[0]
@@ -116,10 +122,10 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
         """Return the existing account with the provider's e-mail address, if OIDC_JOIN_BY_EMAIL allows to join them."""
-        email = claims_of(sociallogin).email
+        email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
-        users = [user for user in users_with(email) if user.is_active]
+        users = [user for user in find_users_by_address(email) if user.is_active]
         if len(users) != 1:
             return None
         user = users[0]
@@ -133,7 +139,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return user, email
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        claims = claims_of(sociallogin)
+        claims = read_login_claims(sociallogin)
         if sociallogin.state.get("process") != "login":
             _refuse(request, "only signing in is offered")
         if not claims.is_one_subject:
@@ -142,7 +148,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             _refuse(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return
-        if claims.email and users_with(claims.email):
+        if claims.email and find_users_by_address(claims.email):
             _refuse(request, "another account has the e-mail address")
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
@@ -171,10 +177,10 @@ class MFAAdapter(DefaultMFAAdapter):
         return decrypt(_PURPOSE, encrypted_text)
 
 
-def claims_of(sociallogin: Any) -> Claims:
+def read_login_claims(sociallogin: Any) -> Claims:
     data = sociallogin.account.extra_data
     if sociallogin.account.provider == "saml":
-        data = saml_claims(data, settings.SAML_EMAIL_ATTRIBUTE)
+        data = convert_saml_attributes(data, settings.SAML_EMAIL_ATTRIBUTE)
     return read_claims(data, groups_claim=settings.OIDC_GROUPS_CLAIM, trust_email=settings.OIDC_TRUST_EMAIL)
 
 

@@ -59,13 +59,13 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     )
 
 
-def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
+def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
     """Convert SAML attributes to claims. Their e-mail address is never verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
-def wanted_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
+def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
     """Return the names of the site's groups for the claimed ones. With a ``mapping``, others are left out."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
@@ -127,7 +127,7 @@ def apply_claims(user: User, claims: Claims) -> None:
 def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
-    wanted = _find_groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
+    wanted = _find_groups(map_groups(claims.groups, settings.OIDC_GROUPS))
     had = set(user.groups.all())
     came_from_claims = set(given.groups.all())
     user.groups.add(*(wanted - had))

@@ -6,14 +6,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ragsite.accounts.keys import digest_of
+from ragsite.accounts.keys import compute_digest
 from ragsite.models.account import Invitation
 
 SESSION_KEY = "invitation"
 
 
 def find(token: str) -> Invitation | None:
-    return _find_open().filter(token_hash=digest_of(token)).first()
+    return _find_open().filter(token_hash=compute_digest(token)).first()
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:

@@ -41,7 +41,7 @@ PUBLIC_CHARACTERS = 8
 SECRET_CHARACTERS = 43
 
 
-def digest_of(secret: str) -> str:
+def compute_digest(secret: str) -> str:
     """Return the hash to store. A long random secret needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -70,7 +70,7 @@ def issue_key(
         user=user,
         name=name,
         public_id=public_id,
-        digest=digest_of(secret),
+        digest=compute_digest(secret),
         scopes=sorted(scopes),
         is_limited=collections is not None,
         source=source,
@@ -113,9 +113,9 @@ class KeyAuthentication(BaseAuthentication):
         the address has sent too many wrong keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
-        allowance = sign_in_limits.token_allowance(caller)
+        allowance = sign_in_limits.load_token_allowance(caller)
         sign_in_limits.raise_if_limited(allowance.wait_seconds, "tokens")
-        key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
+        key = ApiKey.objects.select_related("user").filter(digest=compute_digest(secret)).first()
         refusal = "This API key is not known." if key is None else _find_refusal(key)
         if key is None or refusal:
             sign_in_limits.count_token_failure(caller)

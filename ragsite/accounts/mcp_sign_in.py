@@ -210,7 +210,7 @@ def forget_programs(**_options: Any) -> None:
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
-def programs_of(user: User) -> QuerySet[Client]:
+def list_programs(user: User) -> QuerySet[Client]:
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs

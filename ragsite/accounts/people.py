@@ -16,7 +16,7 @@ from django.http import JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.conversations.rights import find_withheld, withheld_message
+from chat.conversations.rights import find_withheld, get_withheld_message
 from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
@@ -80,7 +80,7 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
     withheld = find_withheld(user, answers)
     return {
         "id": str(conversation.pk),
-        "title": withheld_message() if withheld else conversation.title,
+        "title": get_withheld_message() if withheld else conversation.title,
         "started": conversation.created_at,
         "is_shared": conversation.share_token is not None,
         "answers": [_describe_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
@@ -94,7 +94,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
         "id": str(answer.pk),
         "asked": answer.created_at,
         "question": answer.question,
-        "answer": withheld_message() if is_withheld else answer.text,
+        "answer": get_withheld_message() if is_withheld else answer.text,
         "feedback": {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment}
         if feedback is not None
         else None,

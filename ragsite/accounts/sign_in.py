@@ -39,7 +39,7 @@ class LimitedBackend(ModelBackend):
         username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
         allowance = _check_allowance(caller)
-        raise_if_limited(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
+        raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
                 # Other requests may have reached the limit while this one waited for a slot.
@@ -70,7 +70,7 @@ class LimitedBackend(ModelBackend):
 
 
 def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
-    allowance = sign_in_limits.password_allowance(caller)
+    allowance = sign_in_limits.load_password_allowance(caller)
     raise_if_limited(allowance.wait_seconds, "failures")
     return allowance
 
@@ -88,13 +88,13 @@ def lacks_second_factor(user: AnyUser) -> bool:
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
-def programs_let_in(user: User) -> Any:
+def list_connected_programs(user: User) -> Any:
     """Return the programs that the user connected. Without MCP_SIGN_IN there are no tables for them."""
     if not settings.MCP_SIGN_IN:
         return ()
-    from ragsite.accounts.mcp_sign_in import programs_of
+    from ragsite.accounts.mcp_sign_in import list_programs
 
-    return programs_of(user)
+    return list_programs(user)
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:

@@ -92,18 +92,18 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
-def password_allowance(caller: Caller) -> Allowance:
+def load_password_allowance(caller: Caller) -> Allowance:
     """Return whether the caller may try a password. This takes one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
     return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
-def token_allowance(caller: Caller) -> Allowance:
+def load_token_allowance(caller: Caller) -> Allowance:
     """Return whether the caller may try a token. One that has succeeded at this address always may."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
-def code_wait(caller: Caller) -> int:
+def find_code_wait(caller: Caller) -> int:
     """Return the seconds until the caller may try a second factor again; 0 if now.
 
     Failures at all addresses are counted, because only a caller who has the password can cause them.
@@ -112,7 +112,7 @@ def code_wait(caller: Caller) -> int:
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
-def account_wait(caller: Caller, *, is_known: bool) -> int:
+def find_account_wait(caller: Caller, *, is_known: bool) -> int:
     """Return the seconds until the account accepts a sign-in, if it has failed at many addresses; else 0."""
     now = timezone.now()
     account = SignInCount.objects.filter(

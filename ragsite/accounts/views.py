@@ -31,7 +31,7 @@ from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
-from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
+from ragsite.accounts.sign_in import has_second_factor, list_connected_programs, may_use_password
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
 from retrieval.models import Collection, Source
@@ -69,7 +69,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
             "budget": find_budget(user),
-            "programs": programs_let_in(user),
+            "programs": list_connected_programs(user),
             "followed": list_followed(user),
         },
     )

@@ -18,8 +18,8 @@ from django.views import defaults
 from django_htmx.http import reswap, retarget
 from rest_framework.exceptions import Throttled
 
+from chat.api.openai_errors import choose_error_type
 from chat.api.openai_errors import describe_error as openai_error
-from chat.api.openai_errors import kind_of
 from core import database, disk
 from core.exceptions import FilesUnavailable
 
@@ -31,7 +31,7 @@ def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpRespon
         return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
         code = "insufficient_storage" if status == HTTPStatus.INSUFFICIENT_STORAGE else ""
-        return JsonResponse(openai_error(sentence, kind=kind_of(status), code=code), status=status)
+        return JsonResponse(openai_error(sentence, kind=choose_error_type(status), code=code), status=status)
     return page()
 
 

@@ -96,7 +96,7 @@ def raise_oom_score(score: int) -> None:
         _SCORE_FILE.write_text(str(score))
 
 
-def end_with(parent: int, name: str) -> None:
+def die_with(parent: int, name: str) -> None:
     """Let Linux kill this process when its ``parent`` ends, and rename the process.
 
     Else it could stay alive and keep a port or a task.

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from markdown_it.token import Token
 
 from chat.models import Answer
-from chat.pages.answer_markdown import MARKDOWN, permit
-from chat.pages.answer_text import whole_text
-from chat.pages.cards import result_cards
+from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
+from chat.pages.answer_text import render_whole_text
+from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
@@ -38,7 +38,7 @@ def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = 
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
-        "addresses": permit(addresses),
+        "addresses": map_linkable_addresses(addresses),
     }
     return _Writer().write(MARKDOWN.parse(text, env))
 
@@ -164,11 +164,11 @@ def build_message(answer: Answer, note: str) -> list[Block]:
     turn = build_turn(answer)
     told = payloads.completed(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
-    sections = split_sections(to_mrkdwn(whole_text(told), cited, turn.addresses))
+    sections = split_sections(to_mrkdwn(render_whole_text(told), cited, turn.addresses))
     if len(sections) > MOST_SECTIONS:
         sections = [*sections[:MOST_SECTIONS], "…"]
     named = {each.marker: (f"[{each.marker}] ", each.title, each.where, each.href) for each in turn.citations}
-    others = [("• ", each.title, each.where, each.href) for each in result_cards(told["alternatives"])]
+    others = [("• ", each.title, each.where, each.href) for each in build_result_cards(told["alternatives"])]
     sources = [
         f"{sign}{write_link(f'{settings.SITE_URL}{href}' if href else '', ' · '.join(filter(None, (title, where))))}"
         for sign, title, where, href in dict.fromkeys([*(named[marker] for marker in sorted(named)), *others])

@@ -28,7 +28,7 @@ from core.jobs import acquire_lease, heartbeat, pause_after
 from core.user_types import AnyUser
 from ragsite.accounts.claims import is_stale
 from ragsite.models import SlackQuestion
-from ragsite.models.account import users_with
+from ragsite.models.account import find_users_by_address
 from ragsite.slack.messages import Block, build_message, escape
 from ragsite.slack.receiving import RECEIVED, build_client
 
@@ -78,7 +78,7 @@ def find_account(person: Mapping[str, Any], team: str) -> User | None:
     address = str((person.get("profile") or {}).get("email") or "")
     if not is_member(person, team) or not address or person.get("is_email_confirmed") is not True:
         return None
-    accounts: list[User] = [user for user in users_with(address) if user.is_active]
+    accounts: list[User] = [user for user in find_users_by_address(address) if user.is_active]
     if len(accounts) != 1 or is_stale(accounts[0]):
         return None
     unconfirmed = EmailAddress.objects.filter(user=accounts[0], email__iexact=address, verified=False)

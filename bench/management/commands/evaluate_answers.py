@@ -8,7 +8,7 @@ from typing import Any
 from bench.answers.runs import AnswerRun, run
 from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, spread
 from bench.beir import TestSet, read_test_set
-from bench.corpora import configuration_of, load
+from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, figure, positive, table
 from evaluation.statistics import Interval, rounded
@@ -60,7 +60,7 @@ class Command(MeasuringCommand, PreparedCommand):
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
-            collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
+            collection = load(test_set, configuration=choose_configuration(test_set), chunked=False, report=report)
             asked = _choose_questions(
                 questions, [other for other in foreign if other.name != test_set.name], options["limit"]
             )

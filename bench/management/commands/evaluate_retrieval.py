@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.beir import read_test_set
-from bench.corpora import configuration_of, load
+from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
 from bench.reporting import Report, figure, interval, positive, table
@@ -60,7 +60,7 @@ class Command(MeasuringCommand, PreparedCommand):
         check_depth()
         # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
-        configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
+        configurations = [choose_configuration(test_set, options["language"]) for test_set in test_sets]
         runs = []
         for test_set, configuration in zip(test_sets, configurations, strict=True):
             if unknown := test_set.unknown_documents:

@@ -48,7 +48,7 @@ def normalize_address(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
+    addresses = map(strip_closing_signs, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
         *(f"https://{address}" if address[:4].lower() == "www." else address for address in addresses),
@@ -56,7 +56,7 @@ def find_addresses(text: str) -> list[str]:
     ]
 
 
-def without_closing(address: str) -> str:
+def strip_closing_signs(address: str) -> str:
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")

@@ -114,7 +114,7 @@ class AnswerStream:
         self._text = ""
 
     @property
-    def gives_up(self) -> bool:
+    def has_no_answer(self) -> bool:
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
@@ -146,7 +146,7 @@ class AnswerStream:
 
     def close(self) -> str:
         shown = self._advance(is_end=True)
-        return "" if self.gives_up else shown
+        return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
         """Raise AnswerWithheld if the text names the site's function or quotes its rules, and no source does."""
@@ -234,7 +234,7 @@ class AnswerStream:
         cited: set[Reference] = set()
         blocks = [code for code in find_code(part) if code.fence]
         for sentence in find_cited_sentences(part, groups):
-            bare = _cut_out(part, sentence.start, sentence.end, inside)
+            bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
                 self._stop(max(self._shown, base + sentence.start))
                 break
@@ -353,7 +353,7 @@ def _remove_brackets(text: str) -> str:
     return _BLANK_BEFORE_SIGN.sub("", plain)
 
 
-def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
+def _remove_references(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -370,7 +370,7 @@ def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
     sentences = find_cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
-        if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
+        if _remove_references(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
             return gap.end()
     if not sentences:
         return 0

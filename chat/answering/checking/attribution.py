@@ -56,7 +56,7 @@ class Attributor:
         if declines(sentence):
             return ()
         if extract_assertion(sentence) is None:
-            return self._find_holder(sentence)
+            return self._find_source_of_words(sentence)
         markers = self.markers
         supports = {marker: self._score(sentence, (marker,)) for marker in markers}
         if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
@@ -80,7 +80,7 @@ class Attributor:
                 return (passage.marker,)
         return ()
 
-    def _find_holder(self, sentence: str) -> tuple[int, ...]:
+    def _find_source_of_words(self, sentence: str) -> tuple[int, ...]:
         """Return the first source that contains all words of a sentence too short to check, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]

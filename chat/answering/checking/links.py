@@ -21,7 +21,7 @@ from chat.answering.checking.addresses import (
     LONGEST_ADDRESS,
     find_addresses,
     normalize_address,
-    without_closing,
+    strip_closing_signs,
 )
 from chat.answering.checking.edits import Edit
 
@@ -78,31 +78,31 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
-        shown, at = _judge(text, trigger.start(), known, tags)
+        shown, at = _disable_at(text, trigger.start(), known, tags)
         if shown != text[trigger.start() : at]:
             edits.append(Edit(trigger.start(), at, shown))
     return edits
 
 
-def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
     """Return what to show for the sign at ``at``, which may begin an address, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
-            return _judge_reference(text, at, known)
+            return _disable_reference(text, at, known)
         case ":":
-            return _judge_colon(text, at, before, known)
+            return _disable_colon(text, at, before, known)
         case "@":
-            return _judge_mail(text, at, before, known)
+            return _disable_mail(text, at, before, known)
         case "." if is_www := _WWW.search(before):
-            return _judge_address(text, at, at + 1, is_www[1], known)
+            return _disable_address(text, at, at + 1, is_www[1], known)
         case "(" if before.endswith("]"):
             found = _TARGET.match(text, at)
-            leads_away = _leads_away(without_closing(found[1]) if found else "", known)
+            leads_away = _leads_away(strip_closing_signs(found[1]) if found else "", known)
             if leads_away or (text[at + 1 : at + 2].isspace() and _leads_away(text[at + 1 :].split(")")[0], known)):
                 return " (", at + 1
         case "<":
-            return _judge_angle(text, at, known, tags)
+            return _disable_tag(text, at, known, tags)
     return text[at], at + 1
 
 
@@ -113,7 +113,7 @@ def _leads_away(target: str, known: Set[str]) -> bool:
     )
 
 
-def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
+def _disable_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
@@ -125,7 +125,7 @@ def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
     return "&", at + 1
 
 
-def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+def _disable_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     if before.endswith("]") and _begins_definition(text, at):
         target = _DEFINED.match(text, at)
         if target and _leads_away(target[1], known):
@@ -133,9 +133,9 @@ def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str,
     word = _WORD_BEFORE.search(before)
     scheme = word.group().rstrip("\\") if word else ""
     if separator := _SEPARATOR.match(text, at + 1):
-        return _judge_address(text, at, separator.end(), scheme, known)
+        return _disable_address(text, at, separator.end(), scheme, known)
     if scheme.lower() in _SCHEMES and text[at + 1 : at + 2].strip():
-        return _judge_address(text, at, at + 1, scheme, known)
+        return _disable_address(text, at, at + 1, scheme, known)
     return ":", at + 1
 
 
@@ -146,25 +146,25 @@ def _begins_definition(text: str, at: int) -> bool:
     return bracket >= 0 and not text[text.rfind("\n", 0, bracket) + 1 : bracket].strip(_SIGNS)
 
 
-def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
+def _disable_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
     ends = ENDS_ADDRESS.search(text, begin)
     end = ends.start() if ends else len(text)
     bracket = _BRACKET.search(text, begin, end)
     end = bracket.start() if bracket else end
-    whole = without_closing(word + text[at:end])
+    whole = strip_closing_signs(word + text[at:end])
     stop = max(begin, at + len(whole) - len(word))
     addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
     is_known = any(normalize_address(address) in known for address in addresses)
-    return text[at:stop] if is_known else _break(text[at:stop]), stop
+    return text[at:stop] if is_known else _disable_text(text[at:stop]), stop
 
 
-def _judge_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+def _disable_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     name, domain = _NAME_BEFORE.search(before), _DOMAIN.match(text, at)
     is_foreign = name and domain and normalize_address(f"mailto:{name.group()}{domain.group()}") not in known
     return "[@]" if is_foreign else "@", at + 1
 
 
-def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+def _disable_tag(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
     link = _AUTOLINK.match(text, at)
     tag = _LEADING_TAG.match(text, at) or link
     if tag is None:
@@ -175,7 +175,7 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
     return "< " if leads_away else "<", at + 1
 
 
-def _break(address: str) -> str:
+def _disable_text(address: str) -> str:
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):

@@ -14,14 +14,14 @@ from operator import mul
 
 from chat.answering.checking.words import (
     StemmedWord,
+    compute_stem_weight,
     contradicts,
     find_stems,
+    list_stems,
     pairs,
     read_asserted_numbers,
     read_numbers,
     split_words,
-    stem_weight,
-    stems_in_order,
 )
 from retrieval.text.sentences import split_sentences
 
@@ -159,7 +159,7 @@ class EvidenceSentence:
 
     @cached_property
     def _stems_in_order(self) -> tuple[str, ...]:
-        return stems_in_order(self.context) + stems_in_order(self.text)
+        return list_stems(self.context) + list_stems(self.text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -179,7 +179,7 @@ class EvidencePassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
-        return frozenset(stems_in_order(self.title))
+        return frozenset(list_stems(self.title))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -269,7 +269,7 @@ class SupportScorer:
         passages = cited or self._passages
         uncited = () if cited else (SupportReason.UNCITED,)
         stems = {word.stem for word in assertion.words}
-        weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
+        weights = {stem: compute_stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
         matches = [
             SentenceMatch(passage, sentence, _compute_share(weights, sentence.stems))
             for passage in passages

@@ -69,7 +69,7 @@ def _stem(word: str) -> str:
 
 
 @functools.lru_cache(maxsize=20_000)
-def stems_of_word(word: str) -> tuple[str, ...]:
+def find_stems_of_word(word: str) -> tuple[str, ...]:
     """Return the stems of a word: none for a stop word, several for an identifier such as ``readFile``."""
     return tuple(find_stems(word))
 
@@ -84,13 +84,13 @@ class StemmedWord:
 def split_words(text: str) -> tuple[StemmedWord, ...]:
     """Return the content words of a text in order, with repeats. An identifier in camel case gives several."""
     return tuple(
-        StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
+        StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in find_stems_of_word(match.group())
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def stems_in_order(text: str) -> tuple[str, ...]:
-    return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
+def list_stems(text: str) -> tuple[str, ...]:
+    return tuple(stem for word in _WORD.findall(text) for stem in find_stems_of_word(word))
 
 
 def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
         yield from zip(words, words[distance:], strict=False)
 
 
-def stem_weight(holders: int, texts: int) -> float:
+def compute_stem_weight(holders: int, texts: int) -> float:
     """Return the weight of a stem that occurs in ``holders`` of ``texts`` texts; a rare stem weighs more."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
@@ -119,7 +119,7 @@ _NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, 
 }
 
 
-def number_values(number: str) -> frozenset[str]:
+def parse_number_values(number: str) -> frozenset[str]:
     """Return the values that a number in digits can mean in English and in Dutch.
 
     ``1,234`` is 1234 or 1.234, and ``1.234,5`` is 1234.5. Times and versions are returned unchanged.
@@ -144,7 +144,7 @@ def read_asserted_numbers(text: str) -> tuple[frozenset[str], ...]:
 
     Numbers written as words are ignored, because the Dutch "een" (one) is nearly always the article.
     """
-    return tuple(number_values(number) for number in _NUMBER.findall(text))
+    return tuple(parse_number_values(number) for number in _NUMBER.findall(text))
 
 
 def read_numbers(text: str) -> frozenset[str]:
@@ -182,15 +182,15 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
     ``words`` and ``others`` are the stems of the two texts. If the other text has a negation near the word, it counts
     as negated there too, because Dutch also puts the negation behind the verb.
     """
-    negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
-    near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
+    negated, other_negated = set(find_negated_stems(text)), set(find_negated_stems(other_text))
+    near, other_near = (set(find_negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
     return bool((negated & others) - other_near or (other_negated & words) - near)
 
 
-def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
+def find_negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
     tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):
             following, preceding = tokens[at + 1 : at + 1 + _GAP], tokens[max(0, at - _GAP + 1) : at][::-1]
             for words, count in ((following, after), (preceding, before)):
-                yield from chain.from_iterable([found for word in words if (found := stems_of_word(word))][:count])
+                yield from chain.from_iterable([found for word in words if (found := find_stems_of_word(word))][:count])

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from chat.answering import pipeline
 from chat.exceptions import InvalidQuestion
-from chat.pages.answer_text import whole_text
+from chat.pages.answer_text import render_whole_text
 from chat.pages.cards import build_cited
 from chat.streaming import payloads
 from chat.streaming.asking import clean_question
@@ -47,7 +47,7 @@ class Command(PreparedCommand):
             told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
-        self.stdout.write(whole_text(written).removeprefix(end.text))
+        self.stdout.write(render_whole_text(written).removeprefix(end.text))
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in citations:

@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
 from evaluation.runs.other_product import ProductComparison, compare
-from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
+from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_interval
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
@@ -141,7 +141,7 @@ class Command(PreparedCommand):
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
-            found = interval_of(run, measure.key)
+            found = read_interval(run, measure.key)
             shown = "-" if found is None else str(found)
             mean = run.summary["metrics"].get(measure.key)
             asked = mean["questions"] if mean else 0
@@ -181,7 +181,7 @@ def _find_profile(name: str) -> NamedProfile:
 
 
 def _as_json(run: EvaluationRun) -> dict[str, object]:
-    found = {measure.key: interval_of(run, measure.key) for measure in MEASURES[run.kind]}
+    found = {measure.key: read_interval(run, measure.key) for measure in MEASURES[run.kind]}
     stored = run.summary["metrics"]
     return {
         "run": run.pk,

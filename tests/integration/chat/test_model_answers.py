@@ -19,7 +19,7 @@ from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, heartbeats, streams, writing
-from chat.streaming.runs import text_of
+from chat.streaming.runs import join_tokens
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Document
 from retrieval.types import Turn
@@ -114,7 +114,7 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     model.pieces = [said[at : at + 6] for at in range(0, len(said), 6)]
     answer, events = await ask()
     text = "The MX-9920-W weighs 3450 grams. [1]"
-    assert answer.text == text == text_of(events)
+    assert answer.text == text == join_tokens(events)
     assert (answer.written, answer.notice) == ("The MX-9920-W weighs 3450 grams.", "")
     names = [event.name for event in events]
     assert "SECRET" in "".join(
@@ -122,7 +122,7 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     )
     assert names[names.index("reset") + 1] == "searched"
     # A reader who comes back, and the page, get the same.
-    assert text_of([event async for event in streams.follow(answer.pk)]) == text
+    assert join_tokens([event async for event in streams.follow(answer.pk)]) == text
     assert "SECRET" not in answer_body(await sync_to_async(build_turn)(answer))
     # The next thought of this model is withheld.
     _, events = await ask("How much does the MX-9920-W weigh?")

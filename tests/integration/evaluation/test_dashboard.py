@@ -13,8 +13,8 @@ from django.utils import timezone
 from chat.models import Citation, Feedback
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.dashboard_figures import activity, distributions
-from evaluation.dashboard.gaps import find_gaps, nearest_documents
-from evaluation.dashboard.scope import low_groundedness, scope, scope_of
+from evaluation.dashboard.gaps import find_gaps, find_nearest_documents
+from evaluation.dashboard.scope import find_low_groundedness, parse_scope, scope
 from evaluation.models import Judgement, Score
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
@@ -122,7 +122,7 @@ def test_the_scope_leaves_out_other_times_and_other_collections(collection, othe
 
 @pytest.mark.parametrize("asked", [{}, {"days": "8", "collection": "nothing"}, {"days": "³", "collection": "\x00"}])
 def test_addresses_that_ask_for_what_there_is_not_get_the_default(asked):
-    found = scope_of(asked, AnonymousUser())
+    found = parse_scope(asked, AnonymousUser())
     assert (found.days, found.collection) == (30, None)
 
 
@@ -153,7 +153,7 @@ def test_scores_are_those_of_the_collection_and_of_the_period(collection, other)
         ("faithfulness", "model"): (1, 0),
         ("answer_relevancy", "model"): (0, 1),
     }
-    assert [low.score for low in low_groundedness(scope(boss(), 30, collection))] == [0.2]
+    assert [low.score for low in find_low_groundedness(scope(boss(), 30, collection))] == [0.2]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_lowest_scores_come_first_without_those_of_computed_answers(admin):
     score(0.01, low[0].judgement.answer, metric="answer_relevancy")
     score(0.05, answer(computed={"value": 15}))
     lowest = [low[1], low[2], low[0]]
-    assert list(low_groundedness(scope(boss()))) == lowest
+    assert list(find_low_groundedness(scope(boss()))) == lowest
     listed = admin.get(scope(boss()).low_score_list("groundedness", "offline")).context["cl"].result_list
     assert [judgement.pk for judgement in listed] == [one.judgement_id for one in lowest]
 
@@ -250,7 +250,7 @@ def test_nearest_documents_are_those_found_most_often(collection):
     also = answer(sources=[{"document": {"id": second.pk}}, {"document": {"id": first.pk}}])
     groups = [[str(once.pk), str(twice.pk), str(also.pk)], [str(twice.pk)], []]
     # Two passages of one document are still one document found.
-    assert nearest_documents(groups, Document.objects.all()) == [[first, second], [second], []]
+    assert find_nearest_documents(groups, Document.objects.all()) == [[first, second], [second], []]
 
 
 def links_of(page):

@@ -53,11 +53,11 @@ def test_a_finished_answer_is_judged_once_by_each_judge(judge, django_capture_on
 
 
 def test_which_judges_are_planned(settings):
-    assert judgements.planned_judges(completed_answer()) == ["offline"]
+    assert judgements.choose_judges(completed_answer()) == ["offline"]
     settings.EVALUATE_WITH_MODEL = True
     first = completed_answer()
-    assert judgements.planned_judges(first) == ["offline", "model"]
-    assert judgements.planned_judges(completed_answer(repeats=first)) == ["offline"], "it is not paid for again"
+    assert judgements.choose_judges(first) == ["offline", "model"]
+    assert judgements.choose_judges(completed_answer(repeats=first)) == ["offline"], "it is not paid for again"
 
 
 def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings):
@@ -266,4 +266,4 @@ def test_the_table_itself_refuses_what_is_no_score():
 def test_a_judge_that_is_half_described_is_found_at_start(settings, changed, found):
     for name, value in changed.items():
         setattr(settings, name, value)
-    assert [one.id for one in (*conf.judge_can_be_asked(), *conf.numbers_make_sense())] == found
+    assert [one.id for one in (*conf.check_judge_settings(), *conf.check_judge_numbers())] == found
