@@ -34,20 +34,20 @@ def replace_section(page: Path, name: str, text: str) -> None:
         raise EvaluationError(f"{page} cannot be rewritten: {error.strerror}.") from error
 
 
-def figure(value: float) -> str:
+def format_figure(value: float) -> str:
     """Format a number with three decimals, and without a zero before the point: .717, −.026, 1.000."""
     text = f"{abs(value):.3f}"
     text = text[1:] if text.startswith("0") else text
     return f"−{text}" if value < 0 and text.strip(".0") else text
 
 
-def interval(mean: float, low: float, high: float) -> str:
+def format_interval(mean: float, low: float, high: float) -> str:
     """Format a difference with its interval: +.021 [.004 .038]."""
     sign = "+" if mean > 0 else ""
-    return f"{sign}{figure(mean)} [{figure(low)} {figure(high)}]"
+    return f"{sign}{format_figure(mean)} [{format_figure(low)} {format_figure(high)}]"
 
 
-def positive(text: str) -> int:
+def parse_positive(text: str) -> int:
     """Parse an argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")

@@ -62,7 +62,7 @@ class Drawing(ChartFrame):
     is_drawn: bool
 
 
-def ticks(highest: float, *, whole: bool = False) -> list[float]:
+def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
     """Return two to seven round numbers from 0 to at least ``highest``; with ``whole``, only integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
@@ -80,7 +80,7 @@ def draw_line_chart(
     The axis ends at ``most`` or higher. ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
-    axis = ticks(max([most, *known]))
+    axis = choose_ticks(max([most, *known]))
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in range(len(labels))]
     lines = []
@@ -104,7 +104,7 @@ def draw_stacked_bars(
     The first ``low`` columns are coloured as a warning.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
-    axis = ticks(max(totals, default=0.0), whole=True)
+    axis = choose_ticks(max(totals, default=0.0), whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
     groups = []
     for index, label in enumerate(labels):

@@ -26,7 +26,7 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
-def judge(kind: str, meter: Meter) -> Judge:
+def build_judge(kind: str, meter: Meter) -> Judge:
     """Return the judge of this kind. Raises: JudgeUnavailable if none is configured.
 
     Call it only in workers, because it imports DeepEval.

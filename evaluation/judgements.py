@@ -156,7 +156,7 @@ def judge(judgement_id: int) -> Judgement | None:
 def _measure(judgement: Judgement) -> None:
     """Measure the metrics that have no score yet. Raises: JudgeError, which names the failed metrics."""
     case = make_case(judgement.answer)
-    judge = conf.judge(judgement.judge, JobMeter(judgement))
+    judge = conf.build_judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
     metrics = judge.metrics(case)
     if not metrics:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from bench.answers.graded import GradedQuestion, Reply
 from chat.conversations.history import REMEMBERED_TURNS
-from chat.streaming.payloads import completed_question
+from chat.streaming.payloads import find_completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import reply_to
@@ -50,7 +50,7 @@ class OwnCodeAsker:
             refused=end.refused,
             beside=tuple(text[:READ_CHARACTERS] for text in reply.beside),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
-            completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
+            completed_question=find_completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
 from chat.answering.checking.citations import MARKER, Marker, find_markers
-from chat.api.completion_responses import ChatCompletion, _name_ending, number, number_in_order
+from chat.api.completion_responses import ChatCompletion, _name_ending, number_in_order, renumber_text
 from chat.api.event_streams import release_connection
 from chat.api.openai_errors import describe_error
 from chat.api.openai_types import DeltaBody
@@ -21,7 +21,7 @@ DONE = b"data: [DONE]\n\n"
 WITHDRAWN = "\n\n---\n\n"
 
 
-async def chunks(
+async def stream_chunks(
     answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
@@ -32,7 +32,7 @@ async def chunks(
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.
     beside: dict[str, object] = {"usage": None} if include_usage else {}
-    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, beside))
+    yield _encode_chunk(completion.build_chunk({"role": "assistant", "content": ""}, beside))
     sources: list[SourcePayload] = []
     numbers: dict[int, int] = {}
     streamed = written = ""
@@ -44,33 +44,37 @@ async def chunks(
                     found: dict[str, object] = {**event.payload}
                     del found["sources"]
                     found["passages"] = [{**source, "marker": None} for source in sources]
-                    yield _encode_chunk(completion.chunk({}, {**beside, **found}))
+                    yield _encode_chunk(completion.build_chunk({}, {**beside, **found}))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
                     if "markers" not in event.payload:
                         placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
-                    text, _ = number(event.payload["text"], placed, numbers)
+                    text, _ = renumber_text(event.payload["text"], placed, numbers)
                     streamed += text
-                    yield _encode_chunk(completion.chunk({"content": text}, beside))
+                    yield _encode_chunk(completion.build_chunk({"content": text}, beside))
                 case "reset":
                     if streamed.strip():
-                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, beside))
+                        yield _encode_chunk(completion.build_chunk({"content": WITHDRAWN}, beside))
                     streamed = written = ""
                     numbers.clear()
                 case "completed":
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
-                    if rest := _find_missing_text(completion.content(answer), streamed):
-                        yield _encode_chunk(completion.chunk({"content": rest}, beside))
-                    answered = {**completion.beside(answer, sources), **beside}
-                    cited = completion.cite(answer)
+                    if rest := _find_missing_text(completion.build_content(answer), streamed):
+                        yield _encode_chunk(completion.build_chunk({"content": rest}, beside))
+                    answered = {**completion.build_extra_fields(answer, sources), **beside}
+                    cited = completion.build_citations(answer)
                     delta: DeltaBody = {"annotations": cited["annotations"], "citations": cited["citations"]}
-                    yield _encode_chunk(completion.chunk(delta, answered, _name_ending(answer)))
+                    yield _encode_chunk(completion.build_chunk(delta, answered, _name_ending(answer)))
                     if include_usage:
                         yield _encode_chunk(
-                            {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
+                            {
+                                **completion.build_chunk({}),
+                                "choices": [],
+                                "usage": completion.build_usage(answer, sources),
+                            }
                         )
                 case "failed":
                     yield _encode_chunk(describe_error(event.payload["message"], kind="server_error"))

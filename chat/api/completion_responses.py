@@ -70,14 +70,14 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
     lists_sources: bool = False
 
-    def whole(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        """Return the whole completion. ``answer`` is the result of `chat.streaming.payloads.completed`."""
+    def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
+        """Return the whole completion. ``answer`` is the result of `chat.streaming.payloads.build_completed`."""
         answer, sources = number_in_order(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
-            "content": self.content(answer),
+            "content": self.build_content(answer),
             "refusal": None,
-            **self.cite(answer),
+            **self.build_citations(answer),
         }
         choice: CompletionChoice = {
             "index": 0,
@@ -88,17 +88,19 @@ class ChatCompletion:
         return {
             **self._build_envelope("chat.completion"),
             "choices": [choice],
-            "usage": self.usage(answer, sources),
-            **self.beside(answer, sources),
+            "usage": self.build_usage(answer, sources),
+            **self.build_extra_fields(answer, sources),
         }
 
-    def content(self, answer: CompletedPayload) -> str:
+    def build_content(self, answer: CompletedPayload) -> str:
         """Return the answer as one text with its notice. If ``lists_sources``, a list of the sources follows."""
-        cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
+        cited = (
+            [each["url_citation"] for each in self.build_citations(answer)["annotations"]] if self.lists_sources else []
+        )
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
         return "\n\n".join(filter(None, (render_whole_text(answer), answer["notice"], sources)))
 
-    def chunk(
+    def build_chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
         """Return a chunk with a piece of the answer. ``beside`` are extra fields that are not part of the protocol."""
@@ -108,7 +110,7 @@ class ChatCompletion:
         }
         return {**chunk, **beside}
 
-    def usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
+    def build_usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
         """Return the number of tokens. If no model wrote the answer, it is estimated from the texts."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
@@ -126,7 +128,7 @@ class ChatCompletion:
     def _build_envelope(self, kind: str) -> Envelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def beside(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
+    def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
         """Return the fields of `ask`, renamed where the name has another meaning in the protocol or in Open WebUI."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
@@ -136,7 +138,7 @@ class ChatCompletion:
             "ignored": list(self.ignored),
         }
 
-    def cite(self, answer: CompletedPayload) -> CitedPart:
+    def build_citations(self, answer: CompletedPayload) -> CitedPart:
         """Return the citations, and as annotations, which clients know from web searches.
 
         The n-th belongs to marker [n].
@@ -165,7 +167,7 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
-def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
+def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Renumber the ``markers`` in a text in order of appearance, from 1.
 
     Return the new text, and pairs (end of a marker, shift of the offsets after it). ``numbers`` maps old to new
@@ -189,7 +191,7 @@ def number_in_order(
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.
     markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
-    text, moved = number(answer["answer"], markers, numbers)
+    text, moved = renumber_text(answer["answer"], markers, numbers)
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 

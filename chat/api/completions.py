@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.answering.writers import list_choosable_models
-from chat.api.completion_chunks import _remove_all_markers, chunks
+from chat.api.completion_chunks import _remove_all_markers, stream_chunks
 from chat.api.completion_requests import MOST_TURNS, CompletionRequestSerializer, _clean_text
 from chat.api.completion_responses import ChatCompletion, CompletionSerializer
 from chat.api.endpoints import begin_answer, finish_answer
@@ -80,9 +80,11 @@ class CompletionsView(OpenAIView):
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
-            return sse.respond(chunks(answer.pk, request.user, completion, include_usage=include_usage))
+            return sse.respond(stream_chunks(answer.pk, request.user, completion, include_usage=include_usage))
         answer = finish_answer(answer, request.user)
-        return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
+        return Response(
+            completion.build_completion(payloads.build_completed(answer, answer.citations.all()), answer.sources)
+        )
 
 
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:

@@ -139,7 +139,7 @@ class AskView(AskersView):
             response: HttpResponseBase = event_stream(answer, request)
         else:
             answer = finish_answer(answer, request.user)
-            response = Response(payloads.completed(answer, answer.citations.all()))
+            response = Response(payloads.build_completed(answer, answer.citations.all()))
         response["Answer-Id"], response["Conversation-Id"] = str(answer.pk), str(answer.conversation_id)
         return response
 
@@ -166,7 +166,7 @@ def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tu
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
     """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
-        return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
+        return asking.create_answer(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 

@@ -236,7 +236,11 @@ def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
         shell.notice = rights.get_withheld_message()
     feedback = getattr(answer, "feedback", None)
     return {
-        **(payloads.completed(shell, []) if is_withheld else payloads.completed(answer, answer.citations.all())),
+        **(
+            payloads.build_completed(shell, [])
+            if is_withheld
+            else payloads.build_completed(answer, answer.citations.all())
+        ),
         "question": answer.question,
         "status": answer.status,
         "error": answer.error,

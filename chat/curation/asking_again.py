@@ -72,7 +72,7 @@ async def _ask(
             case Completed():
                 sources = draft.sources if draft is not None else ()
                 found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
-                return *payloads.unsaved_answer(question, draft, event), found
+                return *payloads.build_unsaved_answer(question, draft, event), found
             case Failed():
                 return Answer(error=event.message), (), frozenset()
     return Answer(error=_("The answer broke off.")), (), frozenset()

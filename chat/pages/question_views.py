@@ -195,7 +195,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
         return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
     try:
-        answer = asking.begin(
+        answer = asking.create_answer(
             request.POST.get("question", ""),
             user=request.user,
             visitor=get_visitor(request),

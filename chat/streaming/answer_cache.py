@@ -101,7 +101,7 @@ def build_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find(key: str) -> Answer | None:
+def find_reusable(key: str) -> Answer | None:
     """Return the newest answer with this key that may be reused, or None.
 
     It must be recent and complete, without notices and failed retrievers. Neither it nor a copy was rated unhelpful.
@@ -133,12 +133,12 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], wri
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None
-    earlier = find(key)
+    earlier = find_reusable(key)
     ANSWER_CACHE.labels(outcome="hit" if earlier else "miss").inc()
     return key, earlier
 
 
-def copy_to(answer: Answer, original: Answer) -> list[Citation]:
+def copy_answer(answer: Answer, original: Answer) -> list[Citation]:
     """Copy the content of ``original``, but not its tokens and cost. Return the new citations, unsaved."""
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))

@@ -34,7 +34,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 @disk.guard_writes()
-def begin(
+def create_answer(
     question: str,
     *,
     user: AnyUser,

@@ -37,7 +37,7 @@ _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
-def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
+def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
     """Return the payload of the event `token`. None for ``markers``: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
@@ -47,29 +47,29 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
     }
 
 
-def tokens(answer: Answer) -> Iterator[TokenPayload]:
+def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
         end = begin + len(piece)
-        yield token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
+        yield build_token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
         begin = end
 
 
-def searched(draft: AnswerDraft) -> SearchedPayload:
+def build_searched(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
-        "sources": [source(found, draft.question) for found in draft.sources],
+        "sources": [build_source(found, draft.question) for found in draft.sources],
         "search_method": trace.search_method,
         "degraded": list(trace.degraded),
-        "completed_question": completed_question(trace),
+        "completed_question": find_completed_question(trace),
         "joined_question": trace.joined_query,
         "confidence": draft.confidence,
         **_read_trace_fields(trace),
     }
 
 
-def searched_before(answer: Answer) -> SearchedPayload:
+def build_searched_again(answer: Answer) -> SearchedPayload:
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
@@ -91,14 +91,14 @@ def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
     }
 
 
-def completed_question(trace: SearchTrace) -> str:
+def find_completed_question(trace: SearchTrace) -> str:
     """Return the question that was searched instead of the user's, completed or corrected; else ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    found = searched(draft)
+    found = build_searched(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
     answer.confidence = found["confidence"]
@@ -122,14 +122,14 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     return [_build_citation(answer, cited) for cited in outcome.citations]
 
 
-def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
+def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
     return answer, fill_in_outcome(answer, draft, outcome)
 
 
-def source(found: ContextSource, question: str) -> SourcePayload:
+def build_source(found: ContextSource, question: str) -> SourcePayload:
     """Return the payload of a source. ``snippet`` are its words closest to the question."""
     block = found.block
     return {
@@ -203,7 +203,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
+def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return the payload of a finished answer.
 
     The id of the answer that it repeats is left out, because it would give access to another user's answer.

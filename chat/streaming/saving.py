@@ -79,7 +79,7 @@ def save(run: Run) -> StreamedEvent:
                 citations = payloads.fill_in_outcome(answer, draft, outcome)
             case Answer():
                 answer.complete()
-                citations = answer_cache.copy_to(answer, outcome)
+                citations = answer_cache.copy_answer(answer, outcome)
         citations = Citation.objects.bulk_create(_complete_references(citations))
         store_sources_behind(answer)
         if answer.choices:
@@ -88,7 +88,7 @@ def save(run: Run) -> StreamedEvent:
         is_failed = answer.status == Answer.Status.FAILED
         last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
         if not is_failed:
-            last.payload = payloads.completed(answer, citations)
+            last.payload = payloads.build_completed(answer, citations)
         last.answer = answer
         store([*run.events[run.stored :], last])
         if answer.status == Answer.Status.COMPLETED:

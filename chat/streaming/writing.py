@@ -117,18 +117,20 @@ async def _publish(run: Run, started: float) -> None:
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
                     # A thread is used, because searching the sources for instructions takes milliseconds.
-                    run.publish_next("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
+                    run.publish_next(
+                        "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
+                    )
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
                     run.timings_ms["written"] = milliseconds
-                    run.publish_next("token", payloads.token(event.text, event.markers))
+                    run.publish_next("token", payloads.build_token(event.text, event.markers))
                 case Withdrawn():
                     run.timings_ms.pop("first_token", None)
                     run.publish_next("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
-                    run.publish_next("searched", payloads.searched_before(event))
-                    for payload in payloads.tokens(event):
+                    run.publish_next("searched", payloads.build_searched_again(event))
+                    for payload in payloads.build_tokens(event):
                         run.publish_next("token", payload)
                     run.outcome = event
                 case Completed() | Failed():

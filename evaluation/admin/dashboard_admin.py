@@ -19,7 +19,14 @@ from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
 from evaluation.charts import Drawing, draw_line_chart, draw_stacked_bars
-from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
+from evaluation.dashboard.dashboard_figures import (
+    BINS,
+    EDGES,
+    Activity,
+    Distribution,
+    compute_activity,
+    compute_distributions,
+)
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
 from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
 from evaluation.figures import day_and_month, fixed, percent, whole
@@ -48,7 +55,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         scope = parse_scope(request.GET, request.user)
-        (days, total), scores = activity(scope), distributions(scope)
+        (days, total), scores = compute_activity(scope), compute_distributions(scope)
         latest = scope.answers().select_related("feedback").order_by("-completed_at", "pk")
         context = {
             "total": total,

@@ -71,7 +71,7 @@ class Activity:
         return self.degraded / self.asked if self.asked else None
 
 
-def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
+def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
     narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
@@ -136,7 +136,7 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: DashboardScope) -> list[Distribution]:
+def compute_distributions(scope: DashboardScope) -> list[Distribution]:
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

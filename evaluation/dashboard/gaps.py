@@ -71,7 +71,7 @@ class Gap:
         return max(0, len(self.questions) - _EXAMPLES)
 
 
-def wordings(asked: Sequence[Unanswered]) -> list[str]:
+def list_wordings(asked: Sequence[Unanswered]) -> list[str]:
     """Return the different questions in alphabetical order, without differences of case and white space."""
     return sorted({_fold(one.question) for one in asked})
 
@@ -83,9 +83,9 @@ def cluster_gaps(
 ) -> list[Gap]:
     """Return the gaps, largest first, then by their most typical question. Each question is in exactly one gap.
 
-    ``vectors`` are the unit vectors of :func:`wordings`, in its order, of shape (wordings, dimension).
+    ``vectors`` are the unit vectors of :func:`list_wordings`, in its order, of shape (wordings, dimension).
     """
-    words = wordings(asked)
+    words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
         times.setdefault(_fold(one.question), []).append(one)
@@ -209,7 +209,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept
-    words = wordings(asked)
+    words = list_wordings(asked)
     try:
         vectors = embedder_choice.get_embedder().embed_documents(words)
     except RagsiteError as error:

@@ -313,7 +313,7 @@ class ModelJudge:
             is_quoted=result.generator == EXTRACTIVE,
         )
         try:
-            judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
+            judge = conf.build_judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
             for metric in judge.metrics(case):
                 result.judged[metric] = _judge(judge, metric, case)

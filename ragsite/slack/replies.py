@@ -230,7 +230,7 @@ class Replies:
         owner = asker.user if asker.user.is_authenticated else None
         of_thread = SlackQuestion.objects.filter(channel=question.channel, thread=question.thread)
         earlier = of_thread.filter(answer__isnull=False, answer__conversation__owner=owner).order_by("-pk").first()
-        return asking.begin(
+        return asking.create_answer(
             question.text,
             user=asker.user,
             # The key of a browser is hexadecimal, so no browser can have this one.

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Citation, Conversation, Feedback
-from evaluation.dashboard.dashboard_figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import compute_activity, compute_distributions
 from evaluation.dashboard.scope import parse_scope
 from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles
@@ -164,9 +164,9 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
         assert "stairs" not in client.get(page, follow=True).content.decode(), page
     # The figures count what may be seen.
     scope = parse_scope({}, curator)
-    assert activity(scope)[1].asked == 1
-    assert [(found.metric, found.measured) for found in distributions(scope)] == [("groundedness", 1)]
-    assert activity(parse_scope({}, User.objects.create_superuser("boss")))[1].asked == 2
+    assert compute_activity(scope)[1].asked == 1
+    assert [(found.metric, found.measured) for found in compute_distributions(scope)] == [("groundedness", 1)]
+    assert compute_activity(parse_scope({}, User.objects.create_superuser("boss")))[1].asked == 2
 
 
 def test_a_manager_grants_and_takes_away(vault):

@@ -10,7 +10,7 @@ from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_ques
 from bench.beir import TestSet, read_test_set
 from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, figure, positive, table
+from bench.reporting import Report, format_figure, parse_positive, table
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 
@@ -51,7 +51,9 @@ class Command(MeasuringCommand, PreparedCommand):
             metavar="DIR",
             help="Whose questions are asked of every other set: its subject must be foreign to theirs.",
         )
-        parser.add_argument("--limit", type=positive, metavar="N", help="Of each kind of question, spread evenly.")
+        parser.add_argument(
+            "--limit", type=parse_positive, metavar="N", help="Of each kind of question, spread evenly."
+        )
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
@@ -106,4 +108,8 @@ def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet],
 
 
 def _format_interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"
+    return (
+        "-"
+        if interval is None
+        else f"{format_figure(interval.mean)} [{format_figure(interval.low)} {format_figure(interval.high)}]"
+    )

@@ -41,8 +41,8 @@ class Command(PreparedCommand):
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
         if not isinstance(end, Completed):
             raise CommandError(end.message if end else "The answer broke off.")
-        answer, citations = payloads.unsaved_answer(question, draft, end)
-        written = payloads.completed(answer, citations)
+        answer, citations = payloads.build_unsaved_answer(question, draft, end)
+        written = payloads.build_completed(answer, citations)
         if options["json"]:
             told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))

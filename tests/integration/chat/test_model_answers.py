@@ -79,7 +79,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(l
     # Otherwise the heartbeat may see it first, and end the writing before the model has reported its usage.
     monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
-    answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
+    answer = await sync_to_async(asking.create_answer)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):
         if event.name == "searched":
             await sync_to_async(answer.conversation.delete)()
@@ -102,7 +102,7 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(collection, 
     for answer in (first, again):
         html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, valve)]
-    completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
+    completion = ChatCompletion("id", 0, "ragsite", question, "").build_completion(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
     # There is one annotation for each number.
     assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"]
@@ -337,7 +337,7 @@ async def test_instructions_in_a_document_are_shown_and_told_to_no_model(library
 
 async def test_a_stopped_answer_says_who_wrote_it_and_what_it_took(library, model):
     model.pieces, model.delay_seconds = [f"word{number} " for number in range(500)], 0.02
-    answer = await sync_to_async(asking.begin)(QUESTION, user=AnonymousUser(), visitor="browser-1")
+    answer = await sync_to_async(asking.create_answer)(QUESTION, user=AnonymousUser(), visitor="browser-1")
     async for event in streams.follow(answer.pk):
         if event.name == "token":
             await streams.stop(answer.pk)

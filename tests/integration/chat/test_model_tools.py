@@ -165,7 +165,7 @@ async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts, m
 
     model.rounds, model.pieces = [call_pieces(HEAVY)], Waiting(model, "It weighs 640 g")
     owner = await User.objects.acreate_user("owner")
-    begun = await sync_to_async(asking.begin)(QUESTION, user=owner, visitor="")
+    begun = await sync_to_async(asking.create_answer)(QUESTION, user=owner, visitor="")
     seen = []
     async for event in readers.follow_as_reader(begun.pk, owner):
         seen.append(event)

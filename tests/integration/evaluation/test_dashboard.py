@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.models import Citation, Feedback
 from evaluation.dashboard import gaps as dashboard_gaps
-from evaluation.dashboard.dashboard_figures import activity, distributions
+from evaluation.dashboard.dashboard_figures import compute_activity, compute_distributions
 from evaluation.dashboard.gaps import find_gaps, find_nearest_documents
 from evaluation.dashboard.scope import find_low_groundedness, parse_scope, scope
 from evaluation.models import Judgement, Score
@@ -74,7 +74,7 @@ def test_a_day_counts_what_became_of_its_questions():
     answer(status="failed")
     answer(status="stopped", refused=False)
     answer(status="pending", text="")  # finished, as far as its time says, but not by its status
-    days, total = activity(scope(boss()))
+    days, total = compute_activity(scope(boss()))
     today = days[timezone.localdate()]
     assert (total.answered, total.refused, total.failed, total.stopped) == (3, 1, 1, 1)
     assert (total.asked, total.degraded, total.rated) == (6, 1, 3)
@@ -88,7 +88,7 @@ def test_latency_is_of_written_answers_alone():
     answer(timings_ms={"first_token": 300, "total": 3000})
     answer(timings_ms={"total": 2}, repeats=original)
     answer(timings_ms={"total": 50_000}, status="failed")
-    _, total = activity(scope(boss()))
+    _, total = compute_activity(scope(boss()))
     assert (total.p50_seconds, total.first_token_p50_seconds) == (2, 0.2)
     assert total.p95_seconds == pytest.approx(2.9)
 
@@ -102,7 +102,7 @@ def test_days_are_those_of_the_sites_time_zone(settings):
         if morning > timezone.localtime():
             morning -= timedelta(days=1)
         assert completed_answer(completed_at=morning).completed_at.astimezone(UTC).date() != morning.date()
-        days, _ = activity(scope(boss(), 7))
+        days, _ = compute_activity(scope(boss(), 7))
         assert {day for day, figures in days.items() if figures.asked} == {morning.date()}
         assert scope(boss(), 7).since.hour == 0
     finally:
@@ -114,10 +114,10 @@ def test_the_scope_leaves_out_other_times_and_other_collections(collection, othe
     answer(of=other, **REFUSAL)
     answer()
     answer(timedelta(days=7), of=collection)
-    assert activity(scope(boss(), 7))[1].asked == 3
-    assert activity(scope(boss(), 30))[1].asked == 4
-    assert activity(scope(boss(), 30, collection))[1].asked == 2
-    assert activity(scope(boss(), 30, other))[1].refused == 1
+    assert compute_activity(scope(boss(), 7))[1].asked == 3
+    assert compute_activity(scope(boss(), 30))[1].asked == 4
+    assert compute_activity(scope(boss(), 30, collection))[1].asked == 2
+    assert compute_activity(scope(boss(), 30, other))[1].refused == 1
 
 
 @pytest.mark.parametrize("asked", [{}, {"days": "8", "collection": "nothing"}, {"days": "³", "collection": "\x00"}])
@@ -130,7 +130,7 @@ def test_scores_are_distributed_by_metric_and_judge():
     for value in (0.0, 0.099, 0.1, 0.95, 1.0, None):
         score(value)
     score(0.5, judge="model", metric="faithfulness", threshold=0.7)
-    groundedness, faithfulness = distributions(scope(boss()))
+    groundedness, faithfulness = compute_distributions(scope(boss()))
     assert groundedness.counts == (2, 1, 0, 0, 0, 0, 0, 0, 0, 2)
     assert (groundedness.errors, groundedness.measured, groundedness.threshold) == (1, 5, 0.5)
     assert (faithfulness.metric, faithfulness.judge, faithfulness.counts[5]) == ("faithfulness", "model", 1)
@@ -146,7 +146,8 @@ def test_scores_are_those_of_the_collection_and_of_the_period(collection, other)
     old = score(0.1, answer(of=collection))
     Score.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=40))
     found = {
-        (one.metric, one.judge): (one.measured, one.errors) for one in distributions(scope(boss(), 30, collection))
+        (one.metric, one.judge): (one.measured, one.errors)
+        for one in compute_distributions(scope(boss(), 30, collection))
     }
     assert found == {
         ("groundedness", "offline"): (1, 0),

@@ -172,7 +172,7 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
     experiment = await sync_to_async(prepared)()
     arms = set()
     for number in range(8):
-        answer = await sync_to_async(asking.begin)(
+        answer = await sync_to_async(asking.create_answer)(
             "How heavy is the pump MX-3?", user=AnonymousUser(), visitor=f"{number:032x}"
         )
         _ = [event async for event in streams.follow(answer.pk)]

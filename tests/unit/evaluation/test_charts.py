@@ -6,7 +6,7 @@ from django.template.loader import render_to_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.charts import BOTTOM, TOP, draw_line_chart, draw_stacked_bars, ticks
+from evaluation.charts import BOTTOM, TOP, choose_ticks, draw_line_chart, draw_stacked_bars
 
 WORDS = {
     "name": "questions",
@@ -49,7 +49,7 @@ def test_columns_are_as_high_as_their_parts(rows):
     chart = draw_stacked_bars(labels, series, str)
     assert inside_the_drawing(chart)
     totals = [sum(value or 0 for value in row) for row in rows]
-    highest = ticks(max(totals), whole=True)[-1]
+    highest = choose_ticks(max(totals), whole=True)[-1]
     columns = parsed(chart).findall(".//svg/g")
     assert len(columns) == sum(total > 0 for total in totals)
     for column, total in zip(columns, [total for total in totals if total], strict=True):
@@ -107,7 +107,7 @@ def test_columns_lead_to_the_list_behind_them_and_low_ones_have_a_colour_of_thei
 
 @given(st.floats(0, 1e12), st.booleans())
 def test_ticks_are_round_and_hold_every_value(highest, whole):
-    axis = ticks(highest, whole=whole)
+    axis = choose_ticks(highest, whole=whole)
     assert 2 <= len(axis) <= 7
     assert axis[0] == 0
     assert axis[-1] >= highest - 1e-6 * max(1.0, highest)
