@@ -45,8 +45,6 @@ _COUNT_USE = """
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A daily limit, and how much of it is used today."""
-
     limit: Decimal
     used: Decimal
 

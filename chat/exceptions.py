@@ -22,14 +22,10 @@ class AskLater(Exception):
 
 
 class SiteBusy(AskLater):
-    """Too many questions are being answered."""
-
     status = 503
 
 
 class BudgetSpent(AskLater):
-    """The caller's budget or rate limit is reached."""
-
     status = 429
 
 

@@ -22,8 +22,6 @@ class DocumentPayload(_NamedDocumentPayload):
 
 
 class CitedDocumentPayload(_NamedDocumentPayload):
-    """A document; ``id`` is None after its deletion."""
-
     id: int | None
 
 
@@ -140,8 +138,6 @@ class ComputedDocumentPayload(TypedDict):
 
 
 class ComputedTablePayload(TypedDict):
-    """A value that was computed over the rows of a table."""
-
     document: ComputedDocumentPayload
     caption: str
     rows: int
@@ -155,8 +151,6 @@ class ComputedRowsPayload(TypedDict):
 
 
 class ComputedPayload(TypedDict):
-    """A value computed over the rows of a table."""
-
     operation: str
     values: list[str]
     conditions: list[str]
@@ -165,8 +159,6 @@ class ComputedPayload(TypedDict):
 
 
 class ApprovalPayload(TypedDict):
-    """Who approved the answer, and the ISO date."""
-
     by: str
     on: str
 

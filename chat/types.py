@@ -250,11 +250,10 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The explanation of a search and its answer, as it is stored.
+    """The explanation of a search and its answer, as it is stored. It has no text of passages.
 
     ``uncalibrated`` names the embedder if its closeness was never calibrated. ``blocks`` maps the chunk id of a
-    passage, as text, to the number of its context block, from 1. The trace has no text of passages, so none of deleted
-    documents stays.
+    passage, as text, to the number of its context block, from 1.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)

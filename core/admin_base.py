@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def is_asked_by_script(request: HttpRequest) -> bool:
-    """Return whether the form was sent by JavaScript, which expects JSON."""
     return request.accepts("application/json") and not request.accepts("text/html")
 
 

@@ -33,7 +33,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A fast worker may have postponed the job meanwhile, which must not be overwritten.
+        # A fast worker may have set a new time meanwhile, which must not be overwritten.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)

@@ -41,8 +41,6 @@ class MetricJudgementPayload(TypedDict, total=False):
 
 
 class MeanPayload(TypedDict):
-    """A mean over ``questions``, with its 95 % interval."""
-
     mean: float
     low: float
     high: float

@@ -105,11 +105,12 @@ class JudgedRanking:
 
 
 def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
-    """Rank the ``found`` pairs of chunk id and document id, best first, as units that have a grade.
+    """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
-    All chunks of an expected passage are one unit, at the rank of the best. Expected passages that share a chunk, or a
-    document expected whole, are one unit too. If only whole documents are expected, documents are ranked by their best
-    chunk, as in BEIR's figures. An expected passage that is gone keeps its grade, so it lowers the metrics.
+    The ranking has units. All chunks of an expected passage are one unit, at the rank of the best chunk. Expected
+    passages that share a chunk are one unit, and so is a document that is expected whole. If only whole documents are
+    expected, documents are ranked by their best chunk, as in BEIR's figures. An expected passage that no longer exists
+    keeps its grade, so it lowers the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}

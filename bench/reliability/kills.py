@@ -102,7 +102,6 @@ class Killer:
         return True
 
     def _has_read_since(self, moment: float) -> bool:
-        """Return whether a worker has leased a document since ``moment``."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(

@@ -92,7 +92,6 @@ class StreamRun:
 
     @property
     def database_ms(self) -> float | None:
-        """The database's processor time for each stream, or None if unknown."""
         if self.before.database_seconds is None or self.after.database_seconds is None:
             return None
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000

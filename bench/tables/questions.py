@@ -74,7 +74,10 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
-    """Return whether each value is in a shown row, or is the number of rows that meet the conditions."""
+    """Return whether the table shows all ``expected`` values.
+
+    If the table has conditions, the number of rows that meet them counts as shown.
+    """
     if table is None:
         return False
     cells = [_normalize(cell) for row in table.rows for cell in row]

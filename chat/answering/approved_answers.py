@@ -1,7 +1,7 @@
 """Find the approved answer to a question, with its current sources.
 
-The question equals a wording, except for case and punctuation. Or it is very similar: by the cosine of both, and with
-the same question word, numbers and codes (error rates: docs/quality.md).
+A wording of the approved answer must be equal to the question, apart from case and punctuation. Or it must have a high
+cosine and the same question word, numbers and codes (error rates: docs/quality.md).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Span = tuple[int, int]
 # no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# In characters: the beginning of a section together with its sub-sections.
+# The most characters of a section's beginning together with its sub-sections.
 LONGEST_OPENING = 1_400
 # A block can announce the next one only in its last sentence, which is searched within this many characters.
 LONGEST_ANNOUNCEMENT = 240

@@ -30,7 +30,8 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Share and limit of the question's time that is left for checking the answer, or for quoting if the model fails.
+# Part of the time for a question that is kept for checking the answer, or for quoting if the model fails: as a share,
+# and at most this many seconds.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
 # An upper limit of a token's length, except for runs of blanks. An answer with more characters than this is cut off.
 CHARACTERS_PER_TOKEN = 16

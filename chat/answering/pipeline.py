@@ -191,7 +191,7 @@ def _choose_generator(
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
     """Return whether to write an answer.
 
-    A model that may refuse is asked about all questions except hopeless ones, because it can judge the sources itself.
+    A model that may refuse is also asked if the sources probably do not answer, because it can judge them itself.
     """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None

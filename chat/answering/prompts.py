@@ -176,7 +176,7 @@ def _extend_span(
     """Extend a quotation by whole lines while it fits; return its new start, end and text.
 
     Every ``step_up``-th line is added above the span, the others below it. If ``step_up`` is 0, lines are added above
-    only after all lines below. Prompts with the same source then begin alike.
+    only after all lines below, so that prompts with the same source have the same beginning.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}

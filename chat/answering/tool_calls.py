@@ -49,8 +49,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class SentFunction(TypedDict):
-    """The function of a call. ``arguments`` are a JSON text."""
-
     name: str
     arguments: str
 

@@ -50,8 +50,6 @@ class EmbeddingListBody(TypedDict):
 
 
 class UrlCitation(TypedDict):
-    """A web address that is cited at ``content[start_index:end_index]``."""
-
     start_index: int
     end_index: int
     title: str
@@ -128,6 +126,4 @@ class CompletionBody(Envelope, FieldsOfAsk):
 
 
 class ChunkBody(Envelope):
-    """The fields of a chunk that are part of the protocol."""
-
     choices: list[ChunkChoice]

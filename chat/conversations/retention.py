@@ -38,8 +38,7 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 def forget_deleted_documents() -> int:
     """Delete stored events and model messages with text of deleted documents; return the number of answers.
 
-    The text and quotations of these answers stay in the conversations of the users who asked. No other question reuses
-    them.
+    Users keep the answers themselves in their conversations, but no other question reuses them.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -109,7 +109,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash of the documents that are hidden from some readers, as the user sees them.
+    """Return a hash that tells which documents with restricted access in the collections ``user`` may read.
 
     Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
     """
@@ -177,7 +177,6 @@ def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[An
 
 
 def filter_open_conversations(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return the conversations of which ``user`` may read all answers."""
     closed = build_closed_condition(user)
     if closed is None:
         return conversations

@@ -40,7 +40,7 @@ from retrieval.types import Candidate, SearchFilters, SearchMethod
 class RankThenAndNow:
     """A candidate of the first search, the repeated search, or both.
 
-    ``shown`` is None if it is deleted or not readable.
+    ``shown`` is None if the passage is deleted or not readable.
     """
 
     then: Candidate | None

@@ -152,7 +152,8 @@ class Answer(Leased):
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
-    # Ids of all that the text may use, also of deleted documents. A reader needs rights to all of them.
+    # Ids of all collections and documents that the text may use, also of deleted documents. A reader needs rights to
+    # all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
     narrowing_key = models.CharField(max_length=64)
@@ -253,7 +254,6 @@ class Answer(Leased):
 
     @property
     def asker(self) -> AnyUser:
-        """The user who asked, with the limits of the API key."""
         owner = self.conversation.owner
         if owner is None:
             return AnonymousUser()

@@ -127,7 +127,6 @@ class ShownTurn:
 
     @property
     def is_loosely_supported(self) -> bool:
-        """True if the answer's confidence is low."""
         confidence = self.answer.confidence
         return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 

@@ -52,12 +52,12 @@ def create_answer(
 ) -> Answer:
     """Create a PENDING answer in the conversation with this id, or in a new one.
 
-    ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments is searched; None: as for the
-    last question of the conversation. ``filters`` have the form of ``chosen_filters``; None: those of the last
+    ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments is searched. None: as for the
+    last question of the conversation. ``filters`` have the form of ``chosen_filters``. None: those of the last
     question, if it searched the same documents. If ``edits``, the new conversation is a branch with an edit of that
     answer's question. ``model``: empty for the conversation's or the user's default. ``anew``: reuse no earlier answer.
-    ``history`` (oldest first) replaces the conversation's. The places of ``caller``, an account or address, are
-    limited.
+    ``history`` (oldest first) replaces the conversation's. The simultaneous answers of ``caller``, an account or
+    address, are limited.
 
     Raises, with messages for the user: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
     share; DiskFull.

@@ -107,8 +107,6 @@ def may_still_read(answer: Answer, user: AnyUser) -> bool:
 
 
 class _Reader:
-    """Checks the rights of one reader of an open stream."""
-
     def __init__(self, answer_id: uuid.UUID, user: AnyUser, session_key: str) -> None:
         self._answer_id = answer_id
         self._user_pk: int | None = user.pk

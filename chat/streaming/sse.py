@@ -33,6 +33,5 @@ def retry(milliseconds: int) -> bytes:
 
 
 def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Return a streaming response that proxies do not buffer."""
     headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

@@ -43,9 +43,9 @@ async def follow(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
 
-    After an interrupted attempt, the first event is a `reset`. Pings are sent while there is no event. If the reader
-    disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose share of places is
-    used.
+    If an earlier attempt was interrupted, the first event is a `reset`. Pings are sent while there is no event. If the
+    reader disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose limit of
+    simultaneous answers applies.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():

@@ -126,7 +126,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._get_address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Deactivate the version, or stop its evaluation. No gate is asked."""
+        """Deactivate the version, or stop its evaluation. Deactivating needs no evaluation."""
         version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in use: models follow no instructions. The change was not measured.")

@@ -107,7 +107,10 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with the question and both profiles; "" if one or the collection is gone."""
+    """Return the playground's address with the question and both profiles.
+
+    Return "" if a profile or the collection was deleted.
+    """
     sides = [_get_profile_parameter(first), _get_profile_parameter(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):

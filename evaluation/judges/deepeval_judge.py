@@ -147,7 +147,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError, and ask again without a form.
+            # DeepEval would catch a TypeError, and repeat the question without a JSON schema.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:

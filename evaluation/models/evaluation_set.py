@@ -15,8 +15,6 @@ from retrieval.models import Collection
 
 
 class RunKind(models.TextChoices):
-    """What a run measures: found passages, or answers."""
-
     SEARCH = "search", _("search")
     ANSWERS = "answers", _("answers")
 
@@ -42,7 +40,7 @@ class EvaluationSet(models.Model):
 
 
 def asked_by(kind: str, path: str = "") -> Q | Exists:
-    """Return the condition that a run of this kind can use the question.
+    """Return a condition for the questions that a run of this kind can measure.
 
     A search run needs a passage to find. An answers run needs an expected answer, required words, or an expected
     refusal. ``path`` leads from the queried model to the question.

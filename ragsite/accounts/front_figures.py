@@ -25,7 +25,7 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of the things that ``user`` may see. Each is counted once, when it is first used.
+    """Counts of what ``user`` may see. Each is computed once, when it is first used.
 
     Copies of documents in drafts are not counted.
     """

@@ -172,7 +172,6 @@ class RegistrationView(views.ClientRegistrationView):
 
 
 def server_metadata(request: HttpRequest) -> JsonResponse:
-    """Return the metadata of the authorization server (RFC 8414)."""
     names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
     names["registration"] = "client_registration"
     metadata = {

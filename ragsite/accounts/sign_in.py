@@ -52,7 +52,7 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages ask for the second factor after this. Programs and the admin's page cannot ask.
+        # allauth's pages ask for the second factor after this. Programs and the admin's sign-in page cannot ask for it.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)

@@ -35,7 +35,8 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Attempts of an address that were not checked because the site was busy. A class that signs in together needs fewer.
+# Most attempts of an address that were not checked because the site was busy. Even a class that signs in at the same
+# time makes fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30

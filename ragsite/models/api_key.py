@@ -110,7 +110,6 @@ class ApiKey(models.Model):
         )
 
     def revoke(self) -> None:
-        """Revoke the key. The time of an earlier revocation stays."""
         if self.revoked_at is None:
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])

@@ -56,8 +56,6 @@ class OriginFields(TypedDict):
 
 
 class PersonPayload(TypedDict):
-    """A person. ``user_id`` is None after an erasure."""
-
     user_id: int | None
     name: str
 
@@ -72,8 +70,6 @@ class ObjectPayload(TypedDict):
 
 
 class EntryPayload(TypedDict):
-    """An entry of the exported log. ``at`` is an ISO time."""
-
     id: int
     at: str
     action: str

@@ -98,7 +98,7 @@ class Remembered:
 class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
-    A group has at most one thread and one connection: while its checks hang, later requests wait for the same round.
+    A group has at most one thread and one connection. While a check hangs, later requests do not start another thread.
     ``hung`` returns the state of a check that does not answer. ``in_database`` limits the time of each statement.
     """
 

@@ -117,7 +117,6 @@ class EmbeddedPostgres:
                 self.stop()
 
     def ensure_guarded(self) -> None:
-        """Start the guardian, unless one runs (:mod:`ragsite.postgres.guardian`)."""
         with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

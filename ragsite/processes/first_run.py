@@ -72,7 +72,7 @@ def prepare() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # A converted model is opened only in the process that forks all others.
+    # A converted model must be opened only in the process that forks all others.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings

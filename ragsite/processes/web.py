@@ -53,7 +53,8 @@ LEAST_CONNECTIONS = 6
 HEADER_SECONDS = 10.0
 # The most connections of an address to one process, and the number of files that are left for other uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# A process lets others take a new connection: it waits once for each connection that it has, at most MOST_WAITS times.
+# Before a process takes a new connection, it waits once for each connection that it has, at most MOST_WAITS times. So
+# processes with fewer connections take it first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

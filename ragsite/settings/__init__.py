@@ -107,7 +107,7 @@ TIME_ZONE = env.text("TIME_ZONE", "UTC")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# For a year, browsers then refuse plain HTTP to the site and its subdomains.
+# Browsers refuse plain HTTP to the site and its subdomains for a year.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS

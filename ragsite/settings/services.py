@@ -66,7 +66,7 @@ QUEUES = {
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes tasks from all queues. During an update, old processes send to `celery`.
+# A worker without `--queues` takes tasks from all these queues. During an update, old processes send to `celery`.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -108,7 +108,6 @@ def read_text(text: str) -> str:
 
 
 def rate(ack: Callable[[], None], body: Mapping[str, Any], client: WebClient) -> None:
-    """Store how the user who asked rates the answer."""
     action, person = body["actions"][0], body["user"]["id"]
     try:
         said = _keep_rating(action["value"], person, is_helpful=action["action_id"] == "helpful")

@@ -296,9 +296,9 @@ def _measure_doubts(
 ) -> tuple[float, float, float]:
     """Return three measures of doubt from 0 (none) to 1, in the order of WEIGHTS.
 
-    1. The share of the words that no passage contains.
-    2. The share of the neighbouring words that are no pair in a passage.
-    3. The share of the word weight that the best two consecutive sentences lack: the second often says only "it".
+    1. The share of the assertion's words that no passage contains.
+    2. The share of its pairs of neighbouring words that are not neighbours in any passage.
+    3. One minus the share of its words, by weight, that the best two consecutive sentences of a passage contain.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
