@@ -14,6 +14,6 @@ import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
-def with_constants(**values: object) -> dict[str, str]:
+def build_environment(**values: object) -> dict[str, str]:
     """Return an environment in which processes of the site have other values of constant settings."""
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

@@ -118,14 +118,14 @@ def naming(where: str) -> Iterator[None]:
         raise UnreadableTestSet(f"{where}, cannot be used: {error}.") from error
 
 
-def strings(value: object) -> tuple[str, ...]:
+def parse_strings(value: object) -> tuple[str, ...]:
     """Return the list as a tuple. Raises: TypeError for anything but a list of strings."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{value!r} is not a list of strings")
     return tuple(value)
 
 
-def _string(value: object) -> str:
+def _parse_string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
@@ -135,14 +135,16 @@ def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
     for where, identifier, row in parse_identified_objects(read_lines(path)):
         with naming(where):
             yield CorpusDocument(
-                identifier, make_storable(_string(row.get("title", ""))), make_storable(_string(row["text"]))
+                identifier,
+                make_storable(_parse_string(row.get("title", ""))),
+                make_storable(_parse_string(row["text"])),
             )
 
 
 def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
     for where, identifier, row in parse_identified_objects(read_lines(path)):
         with naming(where):
-            yield identifier, make_storable(_string(row["text"]))
+            yield identifier, make_storable(_parse_string(row["text"]))
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:

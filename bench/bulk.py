@@ -90,14 +90,13 @@ def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object
 
 
 def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
-    """Return whether the collection has this number of chunks, all with a vector and in the statistics."""
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
     return statistics is not None and chunks == statistics.chunks == stored == vectors
 
 
-def settle() -> None:
+def vacuum_tables() -> None:
     """Run VACUUM and ANALYZE, so that PostgreSQL does not run them while searches are timed."""
     vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
     with connection.cursor() as cursor:

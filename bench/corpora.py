@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
-from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, settle
+from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, vacuum_tables
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import backends
@@ -86,7 +86,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         prepared.append(_prepare(document, code, made_by, cut))
     prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
-    settle()
+    vacuum_tables()
     return collection
 
 
@@ -100,7 +100,6 @@ def _hash_document(document: CorpusDocument) -> str:
 
 
 def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
-    """Return whether the collection has exactly these documents, with this index fingerprint and all chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
     if set(stored) != {(document.id, _hash_document(document), made_by) for document in documents}:

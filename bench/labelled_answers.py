@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from bench.beir import naming, read_objects, strings
+from bench.beir import naming, parse_strings, read_objects
 from bench.reporting import Report
 from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
@@ -75,7 +75,7 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     for where, row in read_objects(path):
         with naming(where):
             spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
-            answers.append(LabelledAnswer(strings(row["passages"]), row["answer"], row["hallucinated"], spans))
+            answers.append(LabelledAnswer(parse_strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:
         raise UnreadableTestSet(f"{path} needs an answer that is hallucinated and one that is not.")
     return tuple(answers)
@@ -117,7 +117,7 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
     )
 
 
-def marking(judged: Sequence[JudgedAnswer]) -> Marking:
+def compute_marking(judged: Sequence[JudgedAnswer]) -> Marking:
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
     return Marking(

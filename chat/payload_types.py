@@ -171,7 +171,10 @@ class ShownRowsPayload(TypedDict, total=False):
 
 
 class AnswerPayload(ShownRowsPayload):
-    """The fields of an answer whose names mean nothing else in OpenAI's protocol."""
+    """The fields of an answer that are also added to an OpenAI completion.
+
+    No other field of the completion has these names.
+    """
 
     answer: str
     answer_id: str

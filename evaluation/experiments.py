@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
 from evaluation.arms import Arm, Effect, assign, estimate_effect
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, name_version, register_chooser
@@ -184,7 +184,7 @@ def describe_verdict(summary: Report) -> str:
 
 
 def format_points(difference: float) -> str:
-    return f"{fixed(100 * difference, 1, signed=True)} pp"
+    return f"{format_fixed(100 * difference, 1, signed=True)} pp"
 
 
 def start(experiment: Experiment, started_by: User) -> Experiment:

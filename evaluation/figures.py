@@ -6,18 +6,18 @@ from django.template.defaultfilters import floatformat
 from django.utils.formats import date_format
 
 
-def fixed(value: float, digits: int, *, signed: bool = False) -> str:
+def format_fixed(value: float, digits: int, *, signed: bool = False) -> str:
     """Return the number with ``digits`` decimals and thousands separators, and with a plus if ``signed``."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 
 
-def whole(value: float) -> str:
-    return fixed(value, 0)
+def format_whole(value: float) -> str:
+    return format_fixed(value, 0)
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    return "–" if share is None else f"{fixed(100 * share, digits)}%"
+def format_percent(share: float | None, digits: int = 1) -> str:
+    return "–" if share is None else f"{format_fixed(100 * share, digits)}%"
 
 
 def day_and_month(day: date) -> str:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering import writers
 from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, find_active_instructions, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
@@ -54,7 +54,7 @@ class GateSide:
     draft: Draft | None = None
     run: EvaluationRun | None = None
 
-    def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
+    def find_runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
@@ -83,7 +83,7 @@ class GateCheck:
         return self.candidate, self.in_force
 
     @property
-    def objects(self) -> bool:
+    def is_objection(self) -> bool:
         return self.verdict not in (Verdict.IN_FORCE, Verdict.PASSED)
 
 
@@ -131,7 +131,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
             is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED
         return GateCheck(policy, candidate, in_force, verdict, comparison)
-    missing = [side.runs(policy) for side in (candidate, in_force) if side.run is None]
+    missing = [side.find_runs(policy) for side in (candidate, in_force) if side.run is None]
     are_waiting = all(runs.filter(status__in=UNFINISHED).exists() for runs in missing)
     last = [run for runs in missing if (run := runs.first()) is not None]
     failure = " ".join(run.error or run.unreliable_reason for run in last).strip()
@@ -172,7 +172,7 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
-    done = side.runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
+    done = side.find_runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
     return done.filter(corpus_version=corpus_version(collection), conditions=conditions(get_run_kind(policy))).first()
 
 
@@ -191,7 +191,7 @@ def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
         kind, policies = "versions", policies.filter(required_for_publishing=True)
     for policy in policies:
         checked = check(policy, subject)
-        if checked.objects:
+        if checked.is_objection:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
             yield Objection(describe_check(checked), address)
 
@@ -221,11 +221,11 @@ def describe_check(checked: GateCheck) -> str:
         "candidate": checked.candidate.name,
         "in_force": checked.in_force.name,
         "metric": checked.policy.get_metric_display(),
-        "allowed": fixed(checked.policy.largest_loss, 3),
+        "allowed": format_fixed(checked.policy.largest_loss, 3),
     }
     if checked.comparison is not None and (difference := checked.comparison.difference) is not None:
-        low, high = fixed(difference.low, 3, signed=True), fixed(difference.high, 3, signed=True)
-        facts |= {"difference": fixed(difference.mean, 3, signed=True), "interval": f"{low} … {high}"}
+        low, high = format_fixed(difference.low, 3, signed=True), format_fixed(difference.high, 3, signed=True)
+        facts |= {"difference": format_fixed(difference.mean, 3, signed=True), "interval": f"{low} … {high}"}
     return str(_REASONS[checked.verdict]) % facts
 
 
@@ -257,21 +257,21 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
     version.save(update_fields=["requested_at", "requested_by", "outcome"])
-    settle_instructions()
+    decide_instructions()
     return True
 
 
-def settle_instructions() -> None:
+def decide_instructions() -> None:
     """Activate or reject the waiting versions whose gates have a verdict. If this crashes, the next call continues."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():
             version = waiting.select_for_update(of=["self"], skip_locked=True).filter(pk=pk).first()
             if version is not None:
-                _settle(version)
+                _decide_instructions(version)
 
 
-def _settle(version: CollectionInstructions) -> None:
+def _decide_instructions(version: CollectionInstructions) -> None:
     checks = [check(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
     told = " ".join(map(describe_check, counted or checks))
@@ -282,7 +282,7 @@ def _settle(version: CollectionInstructions) -> None:
         run
         for checked in counted
         for side in checked.sides
-        for run in side.runs(checked.policy).filter(created_at__gte=version.requested_at)
+        for run in side.find_runs(checked.policy).filter(created_at__gte=version.requested_at)
         if run.status not in UNFINISHED and not run.is_reliable
     ]
     if ended or any(checked.verdict is Verdict.WORSE for checked in counted):

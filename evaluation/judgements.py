@@ -45,7 +45,7 @@ from retrieval.types import ContextBlock, Passage
 LONGEST_SECONDS = 15 * 60.0
 
 
-def tokens_spent() -> int:
+def count_spent_tokens() -> int:
     usage = JudgeUsage.objects.filter(day=timezone.localdate()).first()
     return usage.total_tokens if usage is not None else 0
 
@@ -64,7 +64,7 @@ class JobMeter:
         if time.monotonic() > self._deadline:
             raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")
         budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-        if budget and tokens_spent() >= budget:
+        if budget and count_spent_tokens() >= budget:
             raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
@@ -257,7 +257,10 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, the rules' first, and a row for each judge that is not finished."""
+    """Return the scores and errors of the answer, those of the offline judge first.
+
+    A judge that has not finished gets a row of its own.
+    """
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # "offline" before "model"

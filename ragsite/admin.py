@@ -31,7 +31,7 @@ from chat.models import Answer, Conversation
 from core.admin_base import ReadOnlyAdmin, badge
 from core.users import is_superuser
 from ragsite import site_identity  # noqa: F401  (it registers its page)
-from ragsite.accounts.claims import is_last_local_administrator, local_administrators
+from ragsite.accounts.claims import find_local_administrators, is_last_local_administrator
 from ragsite.accounts.keys import compute_digest
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
@@ -208,7 +208,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         may = all(self.has_delete_permission(request, user) for user in users)
         missing = set() if may else {str(User._meta.verbose_name)}
         keys = [user.pk for user in users]
-        administrators = local_administrators()
+        administrators = find_local_administrators()
         is_last = administrators.filter(pk__in=keys).exists() and not administrators.exclude(pk__in=keys).exists()
         return [str(user) for user in users], counts, missing, [_get_last_administrator_message()] if is_last else []
 

@@ -126,9 +126,9 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        return _compute_mean(each.points for each in self.of(kind=kind, corpus=corpus))
+        return _compute_mean(each.points for each in self.filter_replies(kind=kind, corpus=corpus))
 
-    def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
+    def filter_replies(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
         return [
             each for each in self.replies if kind in ("", each.question.kind) and corpus in ("", each.question.corpus)
         ]
@@ -137,8 +137,8 @@ class GradedRun:
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _compute_mean(each.points == 0 for each in self.replies),
-            "near_misses_refused": _compute_mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
-            "off_topic_refused": _compute_mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
+            "near_misses_refused": _compute_mean(each.reply.refused for each in self.filter_replies(kind=NEAR_MISS)),
+            "off_topic_refused": _compute_mean(each.reply.refused for each in self.filter_replies(kind=OFF_TOPIC)),
             "wrongly_refused": _compute_mean(each.reply.refused for each in answerable),
             "on_page": _compute_mean(each.grade.is_on_page for each in answerable),
             "too_long": _compute_mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
@@ -181,7 +181,6 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
 
 
 def plain_title(title: str) -> str:
-    """Return the words of a title in lower case, without accents and signs."""
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 

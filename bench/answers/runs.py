@@ -49,7 +49,7 @@ class AnswerRun:
     def generators(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
 
-    def of(self, kind: QuestionKind) -> list[JudgedReply]:
+    def filter_replies(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
@@ -58,7 +58,7 @@ class AnswerRun:
         Citation precision is the mean over the citations of an answer, averaged over answers to answerable questions.
         Recall is over all answerable questions; a refusal or a wrong quote counts 0.
         """
-        answerable = self.of(QuestionKind.ANSWERABLE)
+        answerable = self.filter_replies(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
@@ -69,7 +69,7 @@ class AnswerRun:
         }
         wrongly = [outcome.refused for outcome in answerable]
         for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
-            rightly = [outcome.refused for outcome in self.of(kind)]
+            rightly = [outcome.refused for outcome in self.filter_replies(kind)]
             figures[f"refusal_recall_{kind}"] = _compute_mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
         return figures

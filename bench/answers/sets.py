@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bench.beir import TestSet, naming, read_objects, read_test_set, strings
+from bench.beir import TestSet, naming, parse_strings, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -47,7 +47,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):
         with naming(where):
-            known[str(row["_id"])] = strings(row.get("answers", []))
+            known[str(row["_id"])] = parse_strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
     )

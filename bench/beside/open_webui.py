@@ -43,7 +43,6 @@ class OpenWebUI:
         return str(made["id"])
 
     def search(self, collection: str, question: str) -> tuple[Sequence[str], float]:
-        """Return at most TOP passages, best first, and the milliseconds of the search."""
         started = time.perf_counter()
         body = {"collection_names": [collection], "query": question, "k": TOP, "hybrid": True}
         found = self._post("/api/v1/retrieval/query/collection", body)

@@ -125,7 +125,7 @@ class ScriptedService:
             def do_CONNECT(self) -> None:
                 self.send_response(200)
                 self.end_headers()
-                context = service.context_of(self.path.rpartition(":")[0])
+                context = service.get_tls_context(self.path.rpartition(":")[0])
                 self.connection = context.wrap_socket(self.connection, server_side=True)
                 self.rfile = self.connection.makefile("rb")
                 self.wfile = self.connection.makefile("wb")
@@ -186,7 +186,7 @@ class ScriptedService:
             self._paths[path] += 1
             return route.answer(is_first=self._paths[path] == 1) if route else _SIGNED_IN
 
-    def context_of(self, host: str) -> ssl.SSLContext:
+    def get_tls_context(self, host: str) -> ssl.SSLContext:
         with self._lock:
             if host not in self._contexts:
                 key = ec.generate_private_key(ec.SECP256R1())
@@ -216,7 +216,7 @@ class ScriptedService:
             usage = dict.fromkeys(_USAGES, False) | {"key_cert_sign": True, "crl_sign": True}
             made = made.add_extension(x509.KeyUsage(**usage), critical=True)
         else:
-            made = made.add_extension(x509.SubjectAlternativeName(list(_names_of(name))), critical=False)
+            made = made.add_extension(x509.SubjectAlternativeName(list(_list_alternative_names(name))), critical=False)
             issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
             made = made.add_extension(issuer, critical=False)
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -229,7 +229,7 @@ _USAGES = (
 )
 
 
-def _names_of(host: str) -> Iterator[x509.GeneralName]:
+def _list_alternative_names(host: str) -> Iterator[x509.GeneralName]:
     try:
         yield x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

@@ -79,7 +79,7 @@ class Survey:
         try:
             opened = self._open(name, tried, manifest, environment)
             resolved = self._resolve(manifest)
-            with _variables(self._service.variables):
+            with _set_variables(self._service.variables):
                 self._call(tried, *opened, resolved)
         except (RagsiteError, OSError, ValueError, LookupError, StopIteration, subprocess.CalledProcessError) as error:
             said = f"no: {_describe(error)}"
@@ -122,7 +122,7 @@ class Survey:
         return connector, spec
 
     def _trust_service(self, environment: Path) -> None:
-        """Add the service's certificates to an environment, for older development kits that ignore the variables."""
+        """Let an environment trust the service. Older versions of airbyte-cdk read only certifi's file."""
         for bundle in environment.glob("lib/python*/site-packages/certifi/cacert.pem"):
             with bundle.open("a") as file:
                 file.write(f"\n{self._service.authority}")
@@ -167,7 +167,7 @@ def _describe(error: Exception) -> str:
 
 
 @contextmanager
-def _variables(values: dict[str, str]) -> Iterator[None]:
+def _set_variables(values: dict[str, str]) -> Iterator[None]:
     """Set variables in upper and lower case for this process and the connectors that it starts."""
     both = {spelling: value for name, value in values.items() for spelling in (name, name.lower())}
     before = {name: os.environ.get(name) for name in both}

@@ -166,7 +166,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
             if recovery is None:
                 result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
         is_check_due = is_check_due or result.kills % CHECK_EVERY == 0
-        if is_check_due and (found := checked(site, killer, load)) is not None:
+        if is_check_due and (found := check_invariants(site, killer, load)) is not None:
             is_check_due = False
             result.checks += 1
             result.violations += [f"After kill {result.kills}: {one}" for one in found]
@@ -184,7 +184,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
     return site.is_ready()
 
 
-def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
+def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
     """Return the violated invariants; None while the other embedder is active."""
     from django.db import Error
 

@@ -157,7 +157,6 @@ class SiteLoad:
                 lifecycle.publish(draft)
 
     def _look_at_published(self) -> None:
-        """Check that the collection of a published draft is equal to its working copy."""
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)

@@ -18,7 +18,7 @@ import httpx2
 import psutil
 from django.core.management.base import OutputWrapper
 
-from bench import with_constants
+from bench import build_environment
 from core.progress import ProgressBar
 from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -58,7 +58,7 @@ class RunningSite:
         self.environment = {
             **os.environ,
             **_RATES,
-            **with_constants(CALLER_SHARE=1.0),
+            **build_environment(CALLER_SHARE=1.0),
             "RAGSITE_DOTENV": "false",
             "DATA_DIR": str(data_dir),
             "PYTHONUNBUFFERED": "1",

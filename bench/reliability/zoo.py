@@ -72,7 +72,7 @@ class Probes:
                 self.failures.append(f"{path}: status {asked.status}")
 
 
-def in_burst(hostile: list[File]) -> Iterator[File]:
+def order_files(hostile: list[File]) -> Iterator[File]:
     yield from hostile[: len(hostile) // 2]
     yield from make_innocent_files("middle")
     yield from hostile[len(hostile) // 2 :]
@@ -109,16 +109,16 @@ def main() -> None:
         with Probes(site) as probes:
             started = time.monotonic()
             with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploaders:
-                list(uploaders.map(upload, in_burst(hostile)))
+                list(uploaders.map(upload, order_files(hostile)))
             uploaded_after = time.monotonic() - started
             site.wait(lambda: not open_ones.exists(), given.watch)
         documents = {each.source: each for each in Document.objects.filter(collection__slug="zoo")}
 
-    def waited(name: str) -> float | None:
+    def measure_wait(name: str) -> float | None:
         each = documents.get(name)
         return (each.ingested_at - each.created_at).total_seconds() if each and each.ingested_at else None
 
-    times = {name: waited(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
+    times = {name: measure_wait(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
     print(f"{len(hostile)} hostile files uploaded in {uploaded_after:.1f} s; load {os.getloadavg()[0]:.1f}.\n")
     print(table(["innocent file", "ready after"], [[name, seconds(took)] for name, took in times.items()]) + "\n")
     rows = [

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, settle
+from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, vacuum_tables
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
@@ -65,14 +65,14 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         drop_index(embedder)
     replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
-    settle()
+    vacuum_tables()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 
 
 def remove(collection: Collection) -> None:
     clear(collection)
     collection.delete()
-    settle()
+    vacuum_tables()
 
 
 def _make_documents(

@@ -19,7 +19,7 @@ import psutil
 from django.conf import settings
 from django.db import connection
 
-from bench import with_constants
+from bench import build_environment
 from bench.speed.slow_model import SlowModel, slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
@@ -125,7 +125,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
-            vanished = _vanish(port, _make_questions(streams), over_seconds)
+            vanished = _disconnect_early(port, _make_questions(streams), over_seconds)
             stopped_seconds = _wait_until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _Watch(process.pid).now()
@@ -144,7 +144,7 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
@@ -319,7 +319,7 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "NUM_PROXIES": "1",
         # With a model, all answers are written at once. Without a model, they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
+        **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         "PGAPPNAME": SLUG,
     }
@@ -363,7 +363,6 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
 
 
 def _create_collection() -> Collection:
-    """Return a public collection with a few documents, so that every question finds passages."""
     collection, _ = Collection.objects.get_or_create(
         slug=SLUG,
         defaults={"name": "Stream benchmark", "text_search_configuration": "english", "visibility": Visibility.PUBLIC},

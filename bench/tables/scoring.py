@@ -42,7 +42,7 @@ def read_expected(path: Path) -> list[Rows]:
     return tables
 
 
-def found_tables(extracted: ExtractedText) -> list[Rows]:
+def list_found_tables(extracted: ExtractedText) -> list[Rows]:
     text = extracted.text
     return [
         [

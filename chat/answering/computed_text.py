@@ -44,13 +44,13 @@ _PHRASES = {
 }
 
 
-def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
+def render_result(result: TableResult, language: str, get_marker: Callable[[ResultRow], str]) -> str:
     """Render the result as Markdown, in ``language`` if the site has a translation, else in English.
 
-    ``marker_of`` returns the marker of a row, or "".
+    ``get_marker`` returns the marker of a row, or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
-        return "\n".join(_Writer(result, marker_of).write())
+        return "\n".join(_Writer(result, get_marker).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
@@ -74,9 +74,9 @@ def _add_unit(number: str, cell: ResultCell) -> str:
 
 
 class _Writer:
-    def __init__(self, result: TableResult, marker_of: Callable[[ResultRow], str]) -> None:
+    def __init__(self, result: TableResult, get_marker: Callable[[ResultRow], str]) -> None:
         self._result = result
-        self._marker_of = marker_of
+        self._marker_of = get_marker
         self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
 
     def write(self) -> list[str]:

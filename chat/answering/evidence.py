@@ -51,7 +51,7 @@ WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
 # From this probability on, the passages are shown as an answer. Below, they are shown as the closest results.
 ANSWERABLE = 0.6
-# The same limit if only words were compared: a passage must then contain half of the question's words.
+# The limit if only words were compared: a passage must then contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
 HOPELESS = 0.1
 # Below this probability, only titles of documents are shown. These are 7 of 8 questions about other subjects and 1 of
@@ -135,8 +135,7 @@ def estimate_evidence(
     if find_unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language is used only if it is closer than the closest passable passage in the question's
-    # language.
+    # If a passage in the question's language is close enough, a passage in another language must be closer to be used.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)

@@ -140,7 +140,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
         "tool_call_id": call.id,
         "content": quote_result("17 pumps weigh more than 2 kg.", [], 100),
     }
-    called = {"role": "assistant", "content": "", "tool_calls": [call.as_sent()]}
+    called = {"role": "assistant", "content": "", "tool_calls": [call.to_sent_call()]}
     said, calls = await _complete(client, [*messages, called, result])
     if "17" not in said or calls:
         return False

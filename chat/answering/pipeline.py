@@ -24,7 +24,7 @@ from chat.answering.refusal import refuse
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
-from chat.models.instructions import instructions_for
+from chat.models.instructions import list_instructions
 from chat.types import (
     Alternative,
     AnswerDraft,
@@ -114,7 +114,7 @@ async def answer(
                     raise
                 _note_failure(draft, error)
         sources = draft.sources
-        completed = await in_thread(_quote, draft, evidence)
+        completed = await in_thread(_answer_with_quotation, draft, evidence)
         if draft.sources is not sources:
             yield draft
         if generator is None:
@@ -183,7 +183,7 @@ def _choose_generator(
     slugs = {source.block.best.collection for source in draft.sources}
     if instructions is not None:
         draft.instructions = instructions
-    elif generator is not None and len(slugs) == 1 and (found := instructions_for(slugs=slugs)):
+    elif generator is not None and len(slugs) == 1 and (found := list_instructions(slugs=slugs)):
         draft.instructions, draft.instructions_version = found[0].text, str(found[0])
     return generator
 
@@ -242,7 +242,7 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
     )
 
 
-def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
+def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
     """Return the answer that quotes a document, or that was computed over a table.
 
     If the best quotation is a table row, the matching rows of its table replace it, and become the draft's sources.

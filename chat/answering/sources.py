@@ -40,7 +40,10 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the rows of the passage's table that the question names, and sources with these rows first, or None."""
+    """Return the rows of the passage's table that the question names, and the draft's sources with those rows first.
+
+    Return None if there are no such rows, or if the database fails.
+    """
     try:
         with statements_within(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, nearness_in, detect_language(draft.question))
@@ -62,11 +65,11 @@ def find_row_sources(result: TableResult, sources: Sequence[ContextSource]) -> t
 
 
 def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
-    def marker_of(row: ResultRow) -> str:
+    def get_marker(row: ResultRow) -> str:
         source = _find_source(row, result, sources)
         return f"[{source.marker}]" if source is not None else ""
 
-    return render_result(result, language, marker_of)
+    return render_result(result, language, get_marker)
 
 
 def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextSource]) -> ContextSource | None:

@@ -38,7 +38,7 @@ class TableDialogue:
 
         Raises: ModelFailed.
         """
-        sent = [call.as_sent() for call in calls]
+        sent = [call.to_sent_call() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
             told = await self._run(call)

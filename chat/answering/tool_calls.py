@@ -89,7 +89,7 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def as_sent(self) -> SentCall:
+    def to_sent_call(self) -> SentCall:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}

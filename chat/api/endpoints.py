@@ -22,7 +22,7 @@ from chat.api.serializers import (
     ConversationWithAnswersSerializer,
     FeedbackSerializer,
     SavedAnswerSerializer,
-    saved_answers_as_json,
+    serialize_saved_answers,
 )
 from chat.conversations import rights
 from chat.conversations.listing import search_conversations
@@ -57,12 +57,12 @@ class AskersView(ApiView):
     permission_classes = [MayAsk]
     key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.ASK,)
 
-    def for_the_caller(self, error: Exception) -> Exception:
+    def convert_error(self, error: Exception) -> Exception:
         if isinstance(error, SiteBusy):
             return Busy(str(error), error.retry_after_seconds)
         if isinstance(error, BudgetSpent):
             return Throttled(error.retry_after_seconds, str(error))
-        return super().for_the_caller(error)
+        return super().convert_error(error)
 
 
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
@@ -196,7 +196,7 @@ class AnswerView(AskersView):
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Return an earlier answer by the caller, and whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
-        return Response(saved_answers_as_json([answer], request.user)[0])
+        return Response(serialize_saved_answers([answer], request.user)[0])
 
 
 class AnswerStreamView(AskersView):

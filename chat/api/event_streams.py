@@ -41,7 +41,6 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
 
 
 async def release_connection() -> None:
-    """Close the database connection, because a stream that waits must not occupy one."""
     await sync_to_async(connections.close_all)()
 
 

@@ -163,7 +163,7 @@ class McpView(AskersView):
                 raise ValidationError({unknown[0][:40]: ["Unknown argument."]})
             result = await sync_to_async(tool.call)(self.request, arguments)
         except Exception as error:
-            refusal = self.for_the_caller(error)
+            refusal = self.convert_error(error)
             if not isinstance(refusal, APIException):
                 # If the exception were raised, the package `mcp` would show it to the caller.
                 logger.error("A tool of /mcp broke.", exc_info=error)

@@ -109,7 +109,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash that tells which documents with restricted access in the collections ``user`` may read.
+    """Return a hash of the rights of ``user`` and of the documents with restricted access in the collections.
 
     Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
     """
@@ -171,7 +171,6 @@ def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
 
 
 def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    """Return those of the answers that ``user`` may read, whoever asked."""
     closed = build_closed_condition(user)
     return answers if closed is None else answers.exclude(closed)
 
@@ -200,7 +199,6 @@ def get_visitor(request: HttpRequest) -> str:
 
 
 def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    """Return the conversations of the caller's account or browser. No session is created."""
     return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 

@@ -69,7 +69,7 @@ class MendingAdmin(PageAdmin):
             self.message_user(request, said, messages.SUCCESS)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
         collections = list(Collection.objects.curated_by(user).in_service())
-        asked = _find_asked(answer, collections)
+        asked = _filter_searched(answer, collections)
         context = {
             "original": answer,
             "question": question,
@@ -137,7 +137,7 @@ class MendingAdmin(PageAdmin):
         return form
 
 
-def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
+def _filter_searched(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
     try:
         searched = answer.filters().collections
     except RagsiteError:

@@ -53,7 +53,7 @@ class Trial:
 def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     """Ask again as if the question were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
     question = answer.standalone_question
-    planned = _plan_giving(user, chunk_id, question)
+    planned = _plan_question_move(user, chunk_id, question)
     if not planned:
         return Trial(refusal=_choose_another())
     for changed in planned:
@@ -98,7 +98,7 @@ def _choose_another() -> str:
     return _("Choose a passage of a collection that you may change.")
 
 
-def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
+def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
     """Return the assigned questions of each passage after the question moved to the passage with ``chunk_id``.
 
     This passage comes first; passages that had the question follow. Empty if the user may not change the passage.
@@ -121,7 +121,7 @@ def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, lis
 
 def give(user: AnyUser, chunk_id: str, question: str) -> str:
     """Assign the question to the passage, and to no other. Return an error message, or "". Raises: PermissionDenied."""
-    planned = _plan_giving(user, chunk_id, question)
+    planned = _plan_question_move(user, chunk_id, question)
     try:
         with lock_for_change(*{changed.collection_id for changed in planned}):
             for changed, questions in reversed(planned.items()):

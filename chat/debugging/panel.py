@@ -203,7 +203,6 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores. The page asks again while a score is pending."""
     answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 

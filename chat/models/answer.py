@@ -217,7 +217,6 @@ class Answer(Leased):
 
     @property
     def standalone_question(self) -> str:
-        """The question in a form that is clear without the conversation."""
         return self.joined_question or self.completed_question or self.question
 
     @property
@@ -231,7 +230,6 @@ class Answer(Leased):
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
     def hand_over(self) -> None:
-        """Give up the lease, so that another process can write the answer."""
         unfinished = self.held().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 

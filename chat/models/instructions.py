@@ -72,7 +72,7 @@ class CollectionInstructions(models.Model):
             self.save(update_fields=["is_active", "requested_at", "outcome"])
 
 
-def instructions_for(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
+def list_instructions(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
     """Return the active instructions of the collections. A draft's copy of a collection uses those of the original."""
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)

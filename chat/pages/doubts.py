@@ -56,7 +56,6 @@ def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
 
 
 def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, str]]:
-    """Return the remark on each doubtful sentence, with the offset where it belongs."""
     remark = " " + _("(not supported by the sources)")
     closings = ((doubt, _CLOSING.match(text, doubt.end)) for doubt in doubts)
     return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]

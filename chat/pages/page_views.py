@@ -143,7 +143,6 @@ def list_saved_answers(conversation: Conversation) -> QuerySet[Answer]:
 
 
 def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
-    """Return the changes of cited passages, by citation id, of all answers except the withheld ones."""
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
 

@@ -49,7 +49,6 @@ class PrintedAnswer:
 
     @property
     def body(self) -> SafeString:
-        """The answer as HTML, in which markers link to footnotes."""
         turn = self.turn
         links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
         return render_answer(turn.answer.text, links, turn.doubts, turn.addresses)

@@ -38,7 +38,6 @@ def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 @require_safe
 @for_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """Show a shared conversation ready to print, without what the reader may not read."""
     response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response

@@ -89,7 +89,6 @@ def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUse
 
 
 def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """Return the conversation's title as the heading, unless it repeats a question that the reader may not see."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:

@@ -103,7 +103,6 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """True if asking again may give another answer."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
@@ -188,7 +187,7 @@ def build_turn(
         doubts=find_doubts(answer.statements),
         approved=describe_approval(approval.by, approval.on) if approval else "",
         filters=build_chips(answer, viewer),
-        passes_nothing=answer.refused and viewer is None and _passes_nothing(answer),
+        passes_nothing=answer.refused and viewer is None and _has_empty_filter_result(answer),
         is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
@@ -209,7 +208,7 @@ def _is_narrow(answer: Answer) -> bool:
     return answer.document_id is not None or others.exists()
 
 
-def _passes_nothing(answer: Answer) -> bool:
+def _has_empty_filter_result(answer: Answer) -> bool:
     if not answer.asked_filters:
         return False
     try:

@@ -153,5 +153,4 @@ ADMISSION = Admission()
 
 
 def compute_share(places: int) -> int:
-    """Return how many of the places one caller may use, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -22,7 +22,7 @@ from chat.answering.approved_answers import read_approved_version
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
-from chat.models.instructions import instructions_for
+from chat.models.instructions import list_instructions
 from core.backend_setting import BackendSetting
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
@@ -91,7 +91,7 @@ def build_key(
             model.context_tokens,
             settings.OPENAI_PROMPT_TOKENS,
             settings.CHAT_MODEL_MAY_REFUSE,
-            [told.pk for told in instructions_for(collections=filters.collections)],
+            [told.pk for told in list_instructions(collections=filters.collections)],
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
         if model is not None

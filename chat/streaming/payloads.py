@@ -253,7 +253,10 @@ def is_cut_off(answer: Answer) -> bool:
 
 
 def describe_citation(answer: Answer, cited: Citation) -> CitationPayload:
-    """Return the payload of a citation. Its collection and page unit come from the first source of its document."""
+    """Return the payload of a citation.
+
+    The collection and the page unit are copied from the answer's first source in the cited document.
+    """
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
     return {

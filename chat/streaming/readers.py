@@ -54,12 +54,14 @@ async def follow_as_reader(
         yield _build_withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
-    async with aclosing(_permit(events, reader)) as permitted:
+    async with aclosing(_yield_while_permitted(events, reader)) as permitted:
         async for event in permitted:
             yield event
 
 
-async def _permit(events: AsyncGenerator[StreamedEvent, None], reader: _Reader) -> AsyncGenerator[StreamedEvent, None]:
+async def _yield_while_permitted(
+    events: AsyncGenerator[StreamedEvent, None], reader: _Reader
+) -> AsyncGenerator[StreamedEvent, None]:
     checked_at = time.monotonic()
     try:
         while True:
@@ -99,7 +101,6 @@ async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | No
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
-    """Return whether ``user`` may read the answer now. Nothing is cached."""
     held = _find_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
@@ -190,7 +191,7 @@ def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: 
     if user is None or user.pk != user_pk:
         return None
     if limits is not None and limits.key:
-        limits = import_string(settings.API_KEY_AUTHENTICATION)().limits_now(limits.key)
+        limits = import_string(settings.API_KEY_AUTHENTICATION)().load_limits(limits.key)
         if limits is None:
             return None
     set_limits(user, limits)

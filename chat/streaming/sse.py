@@ -28,7 +28,6 @@ def comment(text: str) -> bytes:
 
 
 def retry(milliseconds: int) -> bytes:
-    """Encode how long the client waits before it reconnects."""
     return f"retry: {milliseconds}\n\n".encode()
 
 

@@ -107,9 +107,9 @@ class ApiView(APIView):
         check_scopes(request, scopes, takes_source_keys=self.takes_source_keys)
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(self.for_the_caller(exc))
+        return super().handle_exception(self.convert_error(exc))
 
-    def for_the_caller(self, error: Exception) -> Exception:
+    def convert_error(self, error: Exception) -> Exception:
         """Return the API exception for an internal one. Unknown exceptions are returned unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.get_message())

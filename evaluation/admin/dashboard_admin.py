@@ -29,7 +29,7 @@ from evaluation.dashboard.dashboard_figures import (
 )
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
 from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
-from evaluation.figures import day_and_month, fixed, percent, whole
+from evaluation.figures import day_and_month, format_fixed, format_percent, format_whole
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
 from retrieval.index.closeness import uncalibrated_embedder
@@ -67,12 +67,12 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "ungrounded": _make_score_rows(find_low_groundedness(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
             "lists": {
-                "all": scope.answer_list(),
-                "unhelpful": scope.answer_list(feedback__helpful__exact=0),
-                "refused": scope.answer_list(refused__exact=1),
-                "completed": scope.answer_list(status__exact=Answer.Status.COMPLETED.value),
-                "degraded": scope.answer_list(degraded="yes"),
-                "ungrounded": scope.low_score_list(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
+                "all": scope.build_answer_list_address(),
+                "unhelpful": scope.build_answer_list_address(feedback__helpful__exact=0),
+                "refused": scope.build_answer_list_address(refused__exact=1),
+                "completed": scope.build_answer_list_address(status__exact=Answer.Status.COMPLETED.value),
+                "degraded": scope.build_answer_list_address(degraded="yes"),
+                "ungrounded": scope.build_low_score_address(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
                 "gaps": scope.address("gaps"),
             },
             "unanswered": find_unanswered(scope)[1],
@@ -110,7 +110,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         return [getattr(day, name) for day in days.values()]
 
     def links(**lookups: object) -> list[str]:
-        return [scope.answer_list(day, **lookups) for day in days]
+        return [scope.build_answer_list_address(day, **lookups) for day in days]
 
     outcomes = {
         _("answered"): values("answered"),
@@ -124,28 +124,28 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         _("half of the answers, first word"): values("first_token_p50_seconds"),
     }
     return {
-        "questions": draw_stacked_bars(labels, outcomes, whole, links=links()),
+        "questions": draw_stacked_bars(labels, outcomes, format_whole, links=links()),
         "helpful": draw_line_chart(
             labels,
             {_("helpful"): values("helpful_rate")},
-            lambda share: percent(share, 0),
+            lambda share: format_percent(share, 0),
             most=1,
             links=links(feedback__helpful__exact=0),
         ),
         "latency": draw_line_chart(
             labels,
             latencies,
-            lambda value: fixed(value, 2),
+            lambda value: format_fixed(value, 2),
             links=links(status__exact=Answer.Status.COMPLETED.value),
         ),
     }
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
+    labels = [f"{format_fixed(low, 1)} – {format_fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
-    links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
-    return draw_stacked_bars(labels, {_("answers"): found.counts}, whole, links=links, low=low)
+    links = [scope.build_low_score_address(found.metric, found.judge)] * low + [None] * (BINS - low)
+    return draw_stacked_bars(labels, {_("answers"): found.counts}, format_whole, links=links, low=low)
 
 
 Row = tuple[Answer, Score | None, list[DocumentBehind]]

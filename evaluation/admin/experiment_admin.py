@@ -26,7 +26,7 @@ from evaluation.experiments import (
     format_points,
     report,
 )
-from evaluation.figures import percent, whole
+from evaluation.figures import format_percent, format_whole
 from evaluation.models import Experiment
 from retrieval.gates import objections_to
 from retrieval.models import SearchProfileVersion
@@ -167,4 +167,4 @@ def _make_row(summary: Report, metric: str) -> dict[str, str]:
 
 
 def _format_mean(values: Sequence[float]) -> str:
-    return f"{percent(fmean(values) if values else None)} ({whole(len(values))})"
+    return f"{format_percent(fmean(values) if values else None)} ({format_whole(len(values))})"

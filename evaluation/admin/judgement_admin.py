@@ -19,8 +19,8 @@ from chat.conversations import rights
 from chat.models import Answer
 from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, badge, job_badge
 from evaluation import judgements as judgement_requests
-from evaluation.figures import fixed, percent, whole
-from evaluation.judgements import tokens_spent
+from evaluation.figures import format_fixed, format_percent, format_whole
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.admin.curated import CollectionFilter
 
@@ -30,7 +30,7 @@ EXCERPT_CHARACTERS = 160
 def score_text(score: Score) -> SafeString:
     if score.score is None:
         return badge("failed", _t("error"))
-    text = fixed(score.score, 2)
+    text = format_fixed(score.score, 2)
     return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
@@ -49,7 +49,7 @@ def _format_cell(value: object) -> str:
     if value is None or value == []:
         return "-"
     if isinstance(value, float):
-        return fixed(value, 2)
+        return format_fixed(value, 2)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -161,9 +161,9 @@ def judge_in_force() -> str:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {
         "judge": settings.JUDGE_MODEL,
-        "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
-        "spent": whole(tokens_spent()),
-        "budget": whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
+        "share": format_percent(settings.JUDGE_SAMPLE_RATE, 0),
+        "spent": format_whole(count_spent_tokens()),
+        "budget": format_whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
     }
     if settings.JUDGE_DAILY_BUDGET_TOKENS:
         text = _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today.")

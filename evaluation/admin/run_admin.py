@@ -23,7 +23,7 @@ from django.utils.translation import ngettext
 
 from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
 from evaluation.charts import Drawing, draw_line_chart
-from evaluation.figures import day_and_month, fixed
+from evaluation.figures import day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
 from evaluation.runs.agreement import RIGHT_AGREEMENT
@@ -67,7 +67,7 @@ def documents_badge(run: EvaluationRun) -> SafeString | str:
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     if interval is None:
         return "–"
-    numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
+    numbers = [format_fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
 
 
@@ -86,7 +86,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     times = [(run.pk, localtime(run.created_at)) for run in runs]
     labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
-    return draw_line_chart(labels, series, lambda value: fixed(value, 3), most=1.0, links=links)
+    return draw_line_chart(labels, series, lambda value: format_fixed(value, 3), most=1.0, links=links)
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:

@@ -61,7 +61,7 @@ class DashboardScope:
     def documents(self) -> QuerySet[Document]:
         return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
-    def answer_list(self, day: date | None = None, **lookups: object) -> str:
+    def build_answer_list_address(self, day: date | None = None, **lookups: object) -> str:
         query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
         if day is not None:
             query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
@@ -69,7 +69,7 @@ class DashboardScope:
             query["collection__id__exact"] = self.collection.pk
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
-    def low_score_list(self, metric: str, judge: str) -> str:
+    def build_low_score_address(self, metric: str, judge: str) -> str:
         query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
         if self.collection is not None:
             query["answer__collection__id__exact"] = self.collection.pk

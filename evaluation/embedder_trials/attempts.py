@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 Step = EmbedderTrial.Step
 
 
-def attempt(trial_id: int) -> EmbedderTrial | None:
+def continue_trial(trial_id: int) -> EmbedderTrial | None:
     """Continue the trial for a while and return it; None if another worker has its lease."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)

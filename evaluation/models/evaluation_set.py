@@ -39,7 +39,7 @@ class EvaluationSet(models.Model):
         return self.name
 
 
-def asked_by(kind: str, path: str = "") -> Q | Exists:
+def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     """Return a condition for the questions that a run of this kind can measure.
 
     A search run needs a passage to find. An answers run needs an expected answer, required words, or an expected
@@ -54,12 +54,12 @@ def asked_by(kind: str, path: str = "") -> Q | Exists:
 
 def asked(path: str = "") -> Q:
     """Return the condition that a run of some kind can use the question. ``path`` leads to it."""
-    return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
+    return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
     def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
-        return self.filter(asked_by(kind))
+        return self.filter(build_question_condition(kind))
 
 
 class EvaluationQuestion(models.Model):

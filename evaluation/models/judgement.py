@@ -5,7 +5,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models.base import EvaluationJob, running_is_leased
 
 
@@ -101,7 +101,7 @@ class Score(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_metric_display()}: {self.error if self.score is None else fixed(self.score, 2)}"
+        return f"{self.get_metric_display()}: {self.error if self.score is None else format_fixed(self.score, 2)}"
 
     @property
     def is_low(self) -> bool:

@@ -62,7 +62,7 @@ def search_errors(trace: SearchTrace) -> str:
     return "; ".join(filter(None, errors))
 
 
-def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
+def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
     """Raise NotMeasured if a part of the search failed, because the result is then not the profile's."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
@@ -120,8 +120,7 @@ class SearchMeasurement:
             setattr(result, find_measure(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
         return result
 
-    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Return why the figures are unreliable, or ""."""
+    def find_unreliable_reason(self, results: Sequence[Any]) -> str:
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
@@ -129,7 +128,7 @@ class SearchMeasurement:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
             raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
-        require_whole(question, result.trace)
+        raise_if_degraded(question, result.trace)
         return result
 
 
@@ -206,7 +205,7 @@ class AnswerMeasurement:
             problem = reply.end.message if reply.end is not None else "The answer broke off."
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
-            require_whole(question, reply.searched.trace)
+            raise_if_degraded(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
         if self._judge is not None and not result.is_fallback:
@@ -214,7 +213,7 @@ class AnswerMeasurement:
             self._judge.judge(result, sources)
         return result
 
-    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
+    def find_unreliable_reason(self, results: Sequence[Any]) -> str:
         stood_in = [result for result in results if result.is_fallback]
         if not stood_in:
             return ""

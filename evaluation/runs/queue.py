@@ -76,7 +76,6 @@ def cancel(runs: QuerySet[EvaluationRun]) -> int:
 
 
 def corpus_version(collection_id: int) -> int:
-    """Return the version of the collection's passages; 0 if it is empty."""
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 

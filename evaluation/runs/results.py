@@ -66,7 +66,6 @@ _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answ
 
 
 def find_measure(kind: str, key: str = "") -> RunMeasure:
-    """Return the metric with this key, or the first metric of the kind for any other key."""
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 

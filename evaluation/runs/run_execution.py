@@ -96,7 +96,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             report(number, len(task.questions))
         _save(run, measurement.ask(question))
     results = list(list_results(run))
-    unreliable_reason = measurement.reason_not_to_trust(results)
+    unreliable_reason = measurement.find_unreliable_reason(results)
     if corpus_version(task.collection_id) != version:
         unreliable_reason = "The documents changed while it ran: run it again."
     elif conditions(run.kind) != run.conditions:

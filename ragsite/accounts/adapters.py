@@ -74,8 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # Such an account must sign in with its provider. With a passkey, it would still open after the provider
-                # closed it.
+                # An account without a password must sign in with its provider. With a passkey, a person could still
+                # sign in after the provider has closed the account.
                 _refuse(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.

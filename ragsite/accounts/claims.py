@@ -90,14 +90,14 @@ def _read_names(value: Any) -> frozenset[str]:
     )
 
 
-def local_administrators() -> QuerySet[Any]:
+def find_local_administrators() -> QuerySet[Any]:
     users = get_user_model()._default_manager
     unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
 
 
 def is_last_local_administrator(user: User) -> bool:
-    administrators = local_administrators()
+    administrators = find_local_administrators()
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
 
 

@@ -126,7 +126,7 @@ class KeyAuthentication(BaseAuthentication):
         set_limits(key.user, key.limits())
         return key.user, key
 
-    def limits_now(self, public_id: str) -> KeyLimits | None:
+    def load_limits(self, public_id: str) -> KeyLimits | None:
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
         return None if key is None or _find_refusal(key) else key.limits()
 

@@ -20,7 +20,7 @@ from chat.conversations.rights import find_withheld, get_withheld_message
 from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
-from ragsite.operations.audit_log import EntryPayload, as_json, person_of, record
+from ragsite.operations.audit_log import EntryPayload, as_json, describe_person, record
 
 
 def export_person(user: User, name: str) -> JsonResponse:
@@ -121,7 +121,7 @@ def erase_person(user: User) -> None:
     if user.email:
         invited |= Q(email__iexact=user.email)
     Invitation.objects.filter(invited).delete()
-    person = person_of(user)
+    person = describe_person(user)
     assert person is not None
     pseudonym = f"erased-{person.pk}"
     record("person.erased", user)

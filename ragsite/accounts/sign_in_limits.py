@@ -94,7 +94,6 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
 
 
 def load_password_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a password. This takes one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
     return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
@@ -135,7 +134,6 @@ def count_failure(caller: Caller) -> None:
 
 
 def count_busy(caller: Caller) -> None:
-    """Count a password that was not checked because the site was busy."""
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 

@@ -51,7 +51,6 @@ def may_list_accounts(viewer: AnyUser) -> bool:
 
 
 def suggest_accounts(viewer: AnyUser, part: str = "") -> list[str]:
-    """Return names of active accounts that contain ``part``; empty if the viewer may not list accounts."""
     if not may_list_accounts(viewer):
         return []
     named = User.objects.filter(Q(username__icontains=part) | Q(email__icontains=part), is_active=True)
@@ -73,11 +72,11 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
         named += map(_describe, groups)
     else:
         named += [_describe(each) for each in groups if not each.is_granted]
-        hidden += _summarize(_("Members of groups"), [each for each in groups if each.is_granted])
+        hidden += _build_rows(_("Members of groups"), [each for each in groups if each.is_granted])
     if knows_grants or may_list_accounts(viewer):
         named += map(_describe, accounts)
     else:
-        hidden += _summarize(_("Single accounts"), accounts)
+        hidden += _build_rows(_("Single accounts"), accounts)
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN:
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
@@ -115,7 +114,7 @@ def _count(number: int) -> str:
     return ngettext("%d account", "%d accounts", number) % number
 
 
-def _summarize(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
+def _build_rows(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
     if not readers:
         return []
     rule = _("They have a grant. Only managers of the collection and administrators of accounts see the names.")

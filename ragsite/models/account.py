@@ -55,7 +55,6 @@ class ClaimedRights(models.Model):
 
 
 def find_users_by_address(address: str) -> list[Any]:
-    """Return the accounts with this e-mail address, confirmed or not, whatever its case."""
     users = get_user_model()._default_manager.filter(email__iexact=address)
     # The database's iexact takes some letters as equal that lower() does not.
     return [user for user in users if user.email.lower() == address.lower()]

@@ -43,7 +43,7 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
         object_type=subject._meta.label_lower if subject is not None else "",
         object_id=_get_id(subject),
         object_label=_get_label(subject),
-        object_person=person_of(_find_person(subject)),
+        object_person=describe_person(_find_person(subject)),
         details=details,
     )
 
@@ -88,7 +88,7 @@ def _describe_origin() -> OriginFields:
         return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
     user, key = getattr(request, "user", None), getattr(request, "auth", None)
     return {
-        "actor": person_of(user),
+        "actor": describe_person(user),
         "key": key.public_id if isinstance(key, ApiKey) else "",
         "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
         "address": address_of(request)[:60],
@@ -99,7 +99,7 @@ def _get_id(subject: Model | None) -> str:
     return str(subject.pk) if subject is not None and subject.pk is not None else ""
 
 
-def person_of(user: AnyUser | None) -> AuditPerson | None:
+def describe_person(user: AnyUser | None) -> AuditPerson | None:
     if user is None or not user.is_authenticated or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -161,7 +161,7 @@ def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
 
 
 @receiver(happened, dispatch_uid="audit.happened")
-def _happened(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
+def _record_unless_recent(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
     if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record(action, subject, **details)
 
@@ -196,7 +196,6 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: AnyUser) -> bool:
-    """Return whether ``user`` may read the names of all objects, such as titles of documents."""
     return not Collection.objects.exclude(pk__in=list_fully_readable(user)).exists()
 
 

@@ -192,7 +192,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     return manifest
 
 
-def interrupted_restore() -> str:
+def describe_interrupted_restore() -> str:
     """Return how to finish a restore that was interrupted; "" if none was."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")

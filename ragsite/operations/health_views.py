@@ -135,7 +135,6 @@ def _may_see_metrics(request: HttpRequest) -> bool:
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Return whether the request comes from this machine, and was not passed on by a proxy on it."""
     if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
         return False
     try:

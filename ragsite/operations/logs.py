@@ -113,7 +113,6 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _hide_secrets(request: HttpRequest) -> str:
-    """Return the path for the log, without secrets and without the query, which may be a question."""
     path = request.path
     match = request.resolver_match
     for name, value in (match.kwargs if match else {}).items():

@@ -141,7 +141,7 @@ class CheckGroup:
         finally:
             connections.close_all()
 
-    def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
+    def add_unfinished_checks(self, found: dict[str, Finding]) -> dict[str, Finding]:
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
@@ -156,7 +156,7 @@ def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
     collected: dict[str, Finding] = {}
     for group, (thread, findings) in [(group, group.begin()) for group in groups]:
         thread.join(max(0.0, deadline - time.monotonic()))
-        collected |= group.with_silent(dict(findings))
+        collected |= group.add_unfinished_checks(dict(findings))
     return collected
 
 

@@ -197,7 +197,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
     die_with(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Streams continue until this time. A little later, gunicorn's first process kills this one.
+    # Streams may continue for this time. A little later, gunicorn's first process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
     prepare_model(lambda embedder: embedder.prepare())
 
@@ -239,7 +239,7 @@ def preload() -> None:
 
 @functools.cache
 def load_model() -> None:
-    """Open the embedder for the forks. The database says with which one the stored vectors were made."""
+    """Open the site's embedder before the web processes fork. Log if it differs from that of the stored vectors."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():

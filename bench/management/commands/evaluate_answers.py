@@ -71,7 +71,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
         rows = [
-            [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
+            [f"{kind.replace('_', '-')} questions", *(f"{len(run.filter_replies(kind)):,}" for run in runs)]
             for kind in QuestionKind
         ]
         of_runs = [run.figures() for run in runs]
@@ -92,7 +92,7 @@ class Command(MeasuringCommand, PreparedCommand):
                 {
                     "name": run.name,
                     "generators": run.generators,
-                    "questions": {kind.value: len(run.of(kind)) for kind in QuestionKind},
+                    "questions": {kind.value: len(run.filter_replies(kind)) for kind in QuestionKind},
                     **{name: None if found is None else rounded(found) for name, found in run.figures().items()},
                     "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
                 }

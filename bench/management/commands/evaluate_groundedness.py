@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.labelled_answers import JudgedAnswer, judge_answers, marking, read_labelled_answers, word_share
+from bench.labelled_answers import JudgedAnswer, compute_marking, judge_answers, read_labelled_answers, word_share
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
 from bench.statistics import auroc, auroc_interval
@@ -33,7 +33,7 @@ class Command(MeasuringCommand):
         return judge_answers(read_labelled_answers(options["file"]), report)
 
     def as_markdown(self, judged: Sequence[JudgedAnswer]) -> str:
-        figures, found = self.as_json(judged), marking(judged)
+        figures, found = self.as_json(judged), compute_marking(judged)
         hallucinated = sum(each.answer.hallucinated for each in judged)
         shares = ["-" if share is None else f"{share:.2f}" for share in (found.precision, found.recall)]
         return (
@@ -48,7 +48,7 @@ class Command(MeasuringCommand):
         labels = [each.answer.hallucinated for each in judged]
         # The sign is reversed, because a low support means a likely hallucination.
         area = auroc_interval(labels, [-each.score for each in judged])
-        found = marking(judged)
+        found = compute_marking(judged)
         return {
             "answers": len(judged),
             "auroc": round(area.mean, DIGITS),

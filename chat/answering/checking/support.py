@@ -17,8 +17,8 @@ from chat.answering.checking.words import (
     compute_stem_weight,
     contradicts,
     find_stems,
+    iterate_pairs,
     list_stems,
-    pairs,
     read_asserted_numbers,
     read_numbers,
     split_words,
@@ -167,7 +167,7 @@ class EvidenceSentence:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        return frozenset(pairs(self._stems_in_order, PHRASE_REACH))
+        return frozenset(iterate_pairs(self._stems_in_order, PHRASE_REACH))
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ def _measure_doubts(
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
-    neighbours = list(pairs([word.stem for word in assertion.words], 1))
+    neighbours = list(iterate_pairs([word.stem for word in assertion.words], 1))
     best = max(
         (
             _compute_share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
@@ -321,7 +321,6 @@ def _measure_doubts(
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
 ) -> Iterator[SupportReason]:
-    """Yield reasons to doubt: a number or name that no passage contains, and a contradiction of the best match."""
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
         yield SupportReason.NUMBER

@@ -93,7 +93,7 @@ def list_stems(text: str) -> tuple[str, ...]:
     return tuple(stem for word in _WORD.findall(text) for stem in find_stems_of_word(word))
 
 
-def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
+def iterate_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
     """Yield all pairs of words at most ``reach`` positions apart, the nearest ones first."""
     for distance in range(1, reach + 1):
         yield from zip(words, words[distance:], strict=False)

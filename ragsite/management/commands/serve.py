@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from ragsite.operations.backups import interrupted_restore
+from ragsite.operations.backups import describe_interrupted_restore
 from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import local_model, machine
 from ragsite.processes.first_run import prepare
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         if embedded is not None:
             self._say("Starting PostgreSQL …")
             embedded.acquire()
-        if trouble := interrupted_restore():
+        if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
         # The site is prepared in a child process, so that modules used only then take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from chat.answering.prompts import PROMPT_VERSION
 from evaluation import gates
 from evaluation.gates import Verdict
-from evaluation.judgements import tokens_spent
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import measurement, queue, run_execution
@@ -242,7 +242,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     assert (recall["mean"], recall["questions"], recall["errors"]) == (1, 1, 0)
     assert told["metrics"]["faithfulness"] == {"errors": 1}
     assert run.is_reliable, "its own figures do not depend on the judge"
-    assert tokens_spent() == 110 * len(judge.requests)
+    assert count_spent_tokens() == 110 * len(judge.requests)
 
 
 def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge):

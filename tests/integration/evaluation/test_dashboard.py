@@ -194,7 +194,7 @@ def test_the_lowest_scores_come_first_without_those_of_computed_answers(admin):
     score(0.05, answer(computed={"value": 15}))
     lowest = [low[1], low[2], low[0]]
     assert list(find_low_groundedness(scope(boss()))) == lowest
-    listed = admin.get(scope(boss()).low_score_list("groundedness", "offline")).context["cl"].result_list
+    listed = admin.get(scope(boss()).build_low_score_address("groundedness", "offline")).context["cl"].result_list
     assert [judgement.pk for judgement in listed] == [one.judgement_id for one in lowest]
 
 
@@ -327,14 +327,14 @@ def test_every_link_leads_somewhere_and_lists_have_as_many_rows_as_the_figures_s
         assert admin.get(link).status_code == 200, link
     found, today = scope(boss()), timezone.localdate()
     for address, number in {
-        found.answer_list(): 3,
-        found.answer_list(today): 3,
-        found.answer_list(today - timedelta(days=1)): 0,
-        found.answer_list(degraded="yes"): 1,
-        found.answer_list(degraded="no"): 2,
-        found.answer_list(today, refused__exact=1): 1,
-        found.answer_list(today, feedback__helpful__exact=0): 1,
-        scope(boss(), 30, collection).answer_list(): 0,
+        found.build_answer_list_address(): 3,
+        found.build_answer_list_address(today): 3,
+        found.build_answer_list_address(today - timedelta(days=1)): 0,
+        found.build_answer_list_address(degraded="yes"): 1,
+        found.build_answer_list_address(degraded="no"): 2,
+        found.build_answer_list_address(today, refused__exact=1): 1,
+        found.build_answer_list_address(today, feedback__helpful__exact=0): 1,
+        scope(boss(), 30, collection).build_answer_list_address(): 0,
     }.items():
         assert admin.get(address).context["cl"].result_count == number, address
 

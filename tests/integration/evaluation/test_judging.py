@@ -12,7 +12,7 @@ from chat.signals import answer_completed
 from core import job_queue
 from core.job_queue import sweep
 from evaluation import conf, judgements
-from evaluation.judgements import tokens_spent
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
@@ -146,7 +146,7 @@ def test_the_model_scores_and_its_tokens_are_counted(judge, judged):
     assert scores_of(judgement) == {"faithfulness": 0.5, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
     requests = len(judge.requests)
     assert (judgement.prompt_tokens, judgement.completion_tokens) == (100 * requests, 10 * requests)
-    assert tokens_spent() == 110 * requests
+    assert count_spent_tokens() == 110 * requests
 
 
 def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(judge, judged):

@@ -131,7 +131,7 @@ for at in sys.argv[2:]:
     status = os.waitpid(child, 0)[1]
     accounts = list(User.objects.order_by("pk").values_list("username", flat=True))
     # Closes the connection, which the next child must not share.
-    results.append((os.WTERMSIG(status), backups.interrupted_restore(), accounts))
+    results.append((os.WTERMSIG(status), backups.describe_interrupted_restore(), accounts))
 print("RESULTS", json.dumps(results))
 """
 TO_FINISH = "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
