@@ -104,6 +104,7 @@ class ModelView(OpenAIView):
 
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
+        """Return one model of the list."""
         known = {each["id"]: each for each in list_models(request.user)}
         if model not in known:
             raise ModelNotFound(model)
