@@ -61,7 +61,6 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
 
 
 def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
-    """Return at most ``limit`` questions of other sets, evenly from each."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
     taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
     return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])

@@ -1,4 +1,4 @@
-"""Try connectors of the package index with scripted services: do they name and accept their settings, and read records?
+"""Test connectors of the package index: whether they describe and accept their settings, and read records.
 
 .venv/bin/python -m bench.connectors.survey airbyte-source-todoist airbyte-source-jira … --place /tmp/survey
 

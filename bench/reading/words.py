@@ -44,7 +44,6 @@ class Agreement:
 
 
 def list_words(text: str) -> list[str]:
-    """Return the words of ``text`` in order, without markup, LaTeX commands, addresses and picture names."""
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
     plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
     return _WORD.findall(unicodedata.normalize("NFKC", _WHOLE.sub("", plain)).casefold())

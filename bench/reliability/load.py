@@ -106,7 +106,6 @@ class SiteLoad:
         ).encode()
 
     def _upload(self) -> None:
-        """Upload a new document or version. Each fifth is so long that a kill can interrupt it."""
         name = f"soak-{self._random.randrange(SOURCES)}.txt"
         data = self._make_text(60 if self._random.random() < 0.2 else 4)
         told = hashlib.sha256(data).hexdigest()

@@ -53,7 +53,6 @@ def read_questions(folder: Path) -> list[TableQuestion]:
 
 
 def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
-    """Assign each table to a half, in turn by name: "shaping", to develop rules, or "judging", to measure them."""
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 

@@ -268,10 +268,6 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
 
 
 def _compute_weights(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
-    """Return, for each text, the summed weight of the question's words in it.
-
-    Words that few texts contain weigh more.
-    """
     weights = {
         stem: compute_stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)
     }

@@ -19,10 +19,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Runs a model's calls to tables. ``output`` learns the rows that the model may cite.
-
-    ``ends_at`` is a time of `time.monotonic`.
-    """
+    """Runs a model's queries of tables. ``output`` is told which rows the model may cite."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float

@@ -84,7 +84,6 @@ def unfollow(user: AnyUser, **which: object) -> None:
 
 
 def find_changed_answers() -> list[tuple[int, str]]:
-    """Return the followed answers whose documents have changed since the last sweep: their ids and new hashes."""
     return [(pk, digest) for pk, digest in fetch(_DIGEST)]
 
 

@@ -120,7 +120,6 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Parse values such as "1:27" from a form into pairs of marker and chunk id. Other values are ignored."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 

@@ -66,7 +66,6 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
 
     def stop(self, pk: uuid.UUID) -> None:
-        """Mark an unfinished answer as STOPPED. Its writer then saves the text so far."""
         answers = self.filter(pk=pk)
         answers.filter(status=Answer.Status.PENDING).update(status=Answer.Status.STOPPED, completed_at=timezone.now())
         answers.filter(status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)

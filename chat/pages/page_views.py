@@ -148,15 +148,10 @@ def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.U
 
 
 def is_followed(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
-    """Return whether the user follows the answer.
-
-    ``followed`` is None if the user cannot follow answers; so is the result.
-    """
     return None if followed is None else answer.pk in followed
 
 
 def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
-    """Return the questions and answers of the user's own conversation for printing, with those before its branch."""
     answers = [*list_answers_before_branch(conversation), *list_saved_answers(conversation)]
     withheld = rights.find_withheld(user, answers)
     return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]

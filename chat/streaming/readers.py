@@ -168,7 +168,6 @@ def _load_searched(answer: Answer) -> SearchedPayload | None:
 
 
 def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
-    """Return the user's rights, at most half a second old; None if the user, key or session is no longer valid."""
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:

@@ -67,7 +67,7 @@ class Refused(Exception):
         self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
-    def find_blamed(self, body: Body) -> str:
+    def find_refused_part(self, body: Body) -> str:
         """Return the part of the request that the server does not accept; empty if its message names none."""
         if _TOO_LONG.search(self._said):
             return ""
@@ -209,7 +209,7 @@ class CompletionClient:
                 return
             except Refused as error:
                 first_refusal = first_refusal or error
-                if blamed := error.find_blamed(body):
+                if blamed := error.find_refused_part(body):
                     refused |= {blamed}
                     continue
                 if error.status not in RETRIED_STATUSES or attempt >= self.attempts:

@@ -72,7 +72,7 @@ class Activity:
 
 
 def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
+    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.build_readable_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
         "zone": timezone.get_current_timezone_name(),
@@ -147,7 +147,7 @@ def compute_distributions(scope: DashboardScope) -> list[Distribution]:
         "collection": scope.collection.pk if scope.collection else None,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_SCORES.format(is_open=scope.open_sql()), parameters)
+        cursor.execute(_SCORES.format(is_open=scope.build_readable_sql()), parameters)
         for metric, judge, place, number, threshold in cursor.fetchall():
             key = metric, judge
             # Errors have the bin -1.

@@ -50,7 +50,7 @@ class DashboardScope:
             found = found.filter(collection=self.collection)
         return rights.filter_open_answers(self.viewer, found).defer("trace", "statements", "history")
 
-    def open_sql(self) -> str:
+    def build_readable_sql(self) -> str:
         """Return an SQL condition "AND …" for answers that the viewer may read; "" if the viewer may read all."""
         if rights.build_closed_condition(self.viewer) is None:
             return ""

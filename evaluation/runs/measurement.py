@@ -69,7 +69,6 @@ def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model before a search, because loading may take longer than a search may."""
     if name != NO_RERANKER:
         backends.get_reranker(name).prepare()
 

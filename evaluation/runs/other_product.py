@@ -1,4 +1,4 @@
-"""Ask another product the questions of a set over OpenAI's protocol, and grade its answers as this site's."""
+"""Ask another product the questions of a set over OpenAI's protocol. Its answers are graded like those of this site."""
 
 from __future__ import annotations
 

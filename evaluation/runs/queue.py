@@ -62,7 +62,6 @@ def request_run(
 
 
 def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
-    """Return the active instructions of the set's collection; None for a search run."""
     if kind != RunKind.ANSWERS:
         return None
     return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()

@@ -37,7 +37,6 @@ def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tup
 
 
 def rests_within(answer: Answer, collection: Collection) -> bool:
-    """Return whether all documents of the answer are in the collection, or in a working copy of it."""
     behind = Collection.objects.filter(pk__in=answer.source_collections)
     return all(_find_collection_in_service(each) == collection for each in behind)
 

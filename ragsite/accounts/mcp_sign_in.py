@@ -203,7 +203,6 @@ def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
 
 @receiver(sweeping, dispatch_uid="ragsite.forget_programs")
 def forget_programs(**_options: Any) -> None:
-    """Delete expired tokens, and programs that no person connected within a day."""
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()

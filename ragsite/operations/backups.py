@@ -30,7 +30,7 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# A table `ragsite_unfinished_restore` exists until files and migrations fit the new database.
+# The table `ragsite_unfinished_restore` exists until the files are restored and the migrations have run.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -96,7 +96,7 @@ def make_backup(file: Path) -> Manifest:
     try:
         # In DATA_DIR, original files can be linked. This is fast, and a link stays if the file is deleted meanwhile.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
-            manifest = _collect(held)
+            manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
             with whole.open("wb") as output:
                 with tarfile.open(fileobj=output, mode="w") as archive:
@@ -111,7 +111,7 @@ def make_backup(file: Path) -> Manifest:
     return manifest
 
 
-def _collect(held: Path) -> Manifest:
+def _copy_files_and_dump(held: Path) -> Manifest:
     snapshot = connection.copy()
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -72,7 +72,6 @@ class OpenTelemetrySpans:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        """Begin the span of a task and make it current. It is a child of the span that sent the task."""
         return self._begin_below(
             vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )

@@ -218,7 +218,7 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # The cluster is created beside its place and renamed, so that a killed start leaves no partial cluster.
+        # The cluster is created in another folder and renamed, so that a killed start leaves no partial cluster.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 SILENT_SECONDS = 15
 # Open streams continue this long after the signal to stop. `serve` waits for ten seconds in all.
 STREAM_SECONDS = 3
-# After the streams, this much time is left to save answers.
+# Time to save answers after the streams have ended.
 STOP_SECONDS = 5
 # Database connections of all processes together. One process may use at most half.
 CONNECTIONS = 40

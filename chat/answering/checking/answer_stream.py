@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# If the text repeats a run of more letters and digits of the prompt's rules (about eight words), it reveals the rules.
+# A text that repeats this many letters and digits of the prompt's rules (about eight words) reveals the rules.
 LONGEST_SHARED = 40
 # A sentence repeated so often, or a short cycle of characters, shows that a model loops.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15

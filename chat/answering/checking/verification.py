@@ -30,7 +30,7 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
-    """Return the quotation behind each marker of an answer, and each sentence with its support.
+    """Return the cited words of each marker of an answer, and the support of each of its sentences.
 
     None for ``markers`` means that the site wrote the text, so every ``[n]`` is a marker. Words that a source contains
     verbatim have support 1. The support is None if the sentence asserts nothing, or its source is in another language.
