@@ -212,7 +212,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers):
     for profile in (profiles.active_profile(), profiles.name_version(version)):
         answered(answers, profile)
     checked = gates.check(policy, version)
-    assert (checked.verdict, checked.objects) == (Verdict.EMPTY, True)
+    assert (checked.verdict, checked.is_objection) == (Verdict.EMPTY, True)
     assert "agreement of the answers" in gates.describe_check(checked)
     policy.metric = "expectations"
     policy.save()

@@ -108,7 +108,7 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, draft
         CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
     checked = gates.check(policy, draft)
     assert checked.verdict is expected
-    assert checked.objects
+    assert checked.is_objection
     assert len(gates.request_runs(policy, draft)) == (0 if change == "being read" else 1)
 
 
