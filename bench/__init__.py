@@ -10,10 +10,10 @@ Each starts its own site with `manage.py serve`, on a fresh data directory and a
 import json
 import os
 
-# The site's Celery application reads it at import.
+# Celery's application reads this variable when it is imported.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
-def with_constants(**values: object) -> dict[str, str]:
-    """Return an environment for processes of the site with other values of constant settings."""
+def build_environment(**values: object) -> dict[str, str]:
+    """Return an environment in which processes of the site have other values of constant settings."""
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

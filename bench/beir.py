@@ -1,4 +1,4 @@
-"""Test sets in BEIR's format: a corpus, queries, and judgements of the documents that answer them. PURE."""
+"""Read test sets in BEIR's format: a corpus, queries, and judgements of which documents answer them. PURE."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import (
     QUERIES,
-    identified_objects_of,
-    judgements_of,
     lines_of,
-    objects_of,
-    storable,
+    make_storable,
+    parse_identified_objects,
+    parse_judgements,
+    parse_objects,
 )
 
 CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
@@ -24,7 +24,7 @@ CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """One line of a corpus, without characters that PostgreSQL does not store. ``title`` may be empty."""
+    """A document of a corpus, without characters that PostgreSQL cannot store. ``title`` may be empty."""
 
     id: str
     title: str
@@ -33,7 +33,7 @@ class CorpusDocument:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query and the grades of its judged documents, at least one of them above 0."""
+    """A query with the grades of its judged documents. At least one grade is above 0."""
 
     id: str
     text: str
@@ -44,11 +44,11 @@ class JudgedQuery:
 class TestSet:
     """A corpus and its judged queries, both in file order.
 
-    ``language``, from the set's description, is a two-letter code, a name, or empty. ``unknown_documents`` counts
-    relevant documents that the corpus lacks.
+    ``language`` is a code, a name or empty, as the set's description says. ``unknown_documents`` counts relevant
+    documents that the corpus does not contain.
     """
 
-    __test__ = False  # pytest would take the class for a test
+    __test__ = False
 
     name: str
     documents: tuple[CorpusDocument, ...]
@@ -57,16 +57,16 @@ class TestSet:
     unknown_documents: int = 0
 
 
-# The first existing file is read: this project's names, then names of the published BEIR sets.
+# The first file that exists is read: first names of this project, then names of the published BEIR sets.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 
 
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
-    """Read the test set in ``folder``, named after it.
+    """Read the test set in ``folder``. It is named after the folder.
 
-    ``judgements`` is a path, also one in the folder; by default the first existing of ``JUDGEMENTS``. Unjudged queries
-    and judgements of unknown queries are left out: files for a split share the queries of the whole set. Raises:
-    UnreadableTestSet, which names the file and the line.
+    ``judgements`` is the path of the judgements; by default the first file in ``JUDGEMENTS`` that exists. Files for a
+    split contain the queries of the whole set, so queries without a judgement are left out, and judgements without a
+    query. Raises: UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(read_corpus(folder))
     path = _find_judgements_file(folder, judgements)
@@ -86,9 +86,10 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
 def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
     """Yield the documents of the set in ``folder``. Raises: UnreadableTestSet, also if there is no document."""
     path, is_empty = folder / CORPUS, True
-    for where, identifier, row in identified_objects_of(read_lines(path)):
+    for where, identifier, row in parse_identified_objects(read_lines(path)):
         with naming(where):
-            yield CorpusDocument(identifier, storable(_string(row.get("title", ""))), storable(_string(row["text"])))
+            title, text = (make_storable(_parse_string(value)) for value in (row.get("title", ""), row["text"]))
+            yield CorpusDocument(identifier, title, text)
         is_empty = False
     if is_empty:
         raise UnreadableTestSet(f"{path} contains no document.")
@@ -96,9 +97,9 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
 
 def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield id and text of all queries of the set in ``folder``, also unjudged ones. Raises: UnreadableTestSet."""
-    for where, identifier, row in identified_objects_of(read_lines(folder / QUERIES)):
+    for where, identifier, row in parse_identified_objects(read_lines(folder / QUERIES)):
         with naming(where):
-            yield identifier, storable(_string(row["text"]))
+            yield identifier, make_storable(_parse_string(row["text"]))
 
 
 def _find_judgements_file(folder: Path, named: Path | None) -> Path:
@@ -110,7 +111,7 @@ def _find_judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield each non-blank line of the file with its place. Raises: UnreadableTestSet."""
+    """Yield the place and the text of each line that is not blank. Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -119,13 +120,13 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each JSON object of the file with its place. Raises: UnreadableTestSet."""
-    return objects_of(read_lines(path))
+    """Yield the place and the content of each JSON object. Raises: UnreadableTestSet."""
+    return parse_objects(read_lines(path))
 
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Turn errors of the block about missing or wrong values into UnreadableTestSet, with the place ``where``."""
+    """Turn errors about missing or wrong values in the block into UnreadableTestSet, with the place ``where``."""
     try:
         yield
     except KeyError as error:
@@ -134,14 +135,14 @@ def naming(where: str) -> Iterator[None]:
         raise UnreadableTestSet(f"{where}, cannot be used: {error}.") from error
 
 
-def strings(value: object) -> tuple[str, ...]:
+def parse_strings(value: object) -> tuple[str, ...]:
     """Return the list as a tuple. Raises: TypeError for anything but a list of strings."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{value!r} is not a list of strings")
     return tuple(value)
 
 
-def _string(value: object) -> str:
+def _parse_string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
@@ -149,7 +150,7 @@ def _string(value: object) -> str:
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
-    for query, judged in judgements_of(read_lines(path)):
+    for query, judged in parse_judgements(read_lines(path)):
         if grades.setdefault(query, {}).setdefault(judged.source, judged.grade) != judged.grade:
             raise UnreadableTestSet(f"{judged.where}, contradicts an earlier line on {query} and {judged.source}.")
     return grades

@@ -1,7 +1,6 @@
-"""Writing a whole collection in one transaction: documents, texts, chunks and statistics.
+"""Write a whole collection in one transaction: documents, texts, chunks and statistics.
 
-The site's own code writes the chunks. Words and lengths are counted once, at the end: counting per document takes
-minutes for thousands of short texts.
+Words and lengths are counted once, at the end. For thousands of short texts, counting each document takes minutes.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to write. ``index_fingerprint`` is stored with its text, and says how the chunks were made.
-
-    A document without ``chunks`` is never found.
-    """
+    """A document to write. ``index_fingerprint`` is stored with its text, and says how the chunks were made."""
 
     source: str
     title: str
@@ -60,10 +56,10 @@ class NewDocument:
 def replace_documents(
     collection: Collection, documents: Iterable[NewDocument], embedder: Embedder, *, exact: bool = True
 ) -> None:
-    """Replace the documents of the collection, in one transaction.
+    """Replace all documents of the collection, in one transaction.
 
-    Term weights use the mean length of these chunks. Unless ``exact``, the mean may differ by a tenth, which saves
-    writing all rows twice.
+    Term weights depend on the mean length of the chunks. Unless ``exact``, a mean that differs by up to a tenth is
+    used, because else all rows are written twice.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -82,7 +78,7 @@ def replace_documents(
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
-    """Return a hash of ``parts`` and of everything else that the collection's index depends on."""
+    """Return a hash of ``parts`` and of all else that the index of the collection depends on."""
     site = (
         ANALYSIS_VERSION,
         embedder.name,
@@ -94,15 +90,14 @@ def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object
 
 
 def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
-    """Return whether the collection has this number of chunks, all of them counted and with a vector."""
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
     return statistics is not None and chunks == statistics.chunks == stored == vectors
 
 
-def settle() -> None:
-    """Run VACUUM and ANALYZE now, so that PostgreSQL does not run them while searches are timed."""
+def vacuum_tables() -> None:
+    """Run VACUUM and ANALYZE, so that PostgreSQL does not run them while searches are timed."""
     vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
     with connection.cursor() as cursor:
         for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
@@ -111,7 +106,7 @@ def settle() -> None:
 
 def clear(collection: Collection) -> None:
     with transaction.atomic():
-        # Deleting a document with its chunks would subtract their words from the statistics one by one.
+        # Chunks are deleted first, because deleting a document subtracts the words of its chunks one by one.
         Chunk.objects.filter(collection=collection).only("pk").delete()
         Lexeme.objects.filter(collection=collection).delete()
         Document.objects.filter(collection=collection).only(

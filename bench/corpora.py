@@ -1,5 +1,3 @@
-"""The corpus of a test set, in its own collection."""
-
 from __future__ import annotations
 
 import hashlib
@@ -13,7 +11,7 @@ from django.conf import settings
 from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
-from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, settle
+from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, vacuum_tables
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import backends
@@ -31,20 +29,19 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Increase it when the loading changes: collections with another version are loaded again.
+# Increase it when this module loads differently. Collections with another version are then loaded again.
 LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
-# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms, so the rest
-# of a longer text is not searched.
+# A longer text is cut. PostgreSQL allows 1 MB for a `tsvector`, and pgvector 16,000 terms for a `sparsevec`.
 ONE_CHUNK_CHARACTERS = 20_000
 
-# Maps title, text and language to the text as stored and its chunks without vectors.
+# Takes title, text and language; returns the text to store, and its chunks without vectors.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
-def configuration_of(test_set: TestSet, language: str = "") -> str:
-    """Return the text-search configuration: of ``language``, else of the description, else of the name's end.
+def choose_configuration(test_set: TestSet, language: str = "") -> str:
+    """Return the text-search configuration for ``language``, or else for the set's description or the end of its name.
 
     English is the default. Raises: EvaluationError for a language that the site does not have.
     """
@@ -60,10 +57,10 @@ def configuration_of(test_set: TestSet, language: str = "") -> str:
 
 
 def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
-    """Return the collection of the set's corpus, loaded unless an equal load exists.
+    """Return a collection with the set's corpus. It is loaded in one transaction, unless an equal one exists.
 
-    A document is one chunk, as published figures assume, and the embedder reads its beginning; with ``chunked``,
-    documents are cut like uploaded text. The collection is not public. One transaction loads it.
+    Each document is one chunk, as in published figures; the embedder reads only its beginning. With ``chunked``,
+    documents are cut like uploaded text. The collection is not public.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_make_slug(test_set.name, chunked),
@@ -89,12 +86,11 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         prepared.append(_prepare(document, code, made_by, cut))
     prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
-    settle()
+    vacuum_tables()
     return collection
 
 
 def _make_slug(name: str, chunked: bool) -> str:
-    # Sets with equal slugs replace each other in one collection.
     start, end = "beir-", "-chunked" if chunked else ""
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
@@ -104,7 +100,6 @@ def _hash_document(document: CorpusDocument) -> str:
 
 
 def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
-    """Return whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
     if set(stored) != {(document.id, _hash_document(document), made_by) for document in documents}:
@@ -146,12 +141,12 @@ def _make_one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[Ne
 
 
 def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """Return the chunks that ingestion makes of an uploaded text file, or none if it rejects the file."""
+    """Return the text and chunks as for an uploaded text file; no chunks if the site would reject the file."""
     try:
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
         return text, ()
-    # The title is embedded with each passage, so it counts in the chunk's budget.
+    # The title is part of each chunk's text for the embedder, so it must fit too.
     extracted = replace(extracted, title=title)
     embedder = embedder_choice.get_embedder()
     questions = backends.get_question_generator()
@@ -184,7 +179,7 @@ def _add_vectors(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """Return ``documents`` with a vector per chunk, reused from an earlier load of an equal chunk."""
+    """Add a vector to each chunk, and return the documents. Vectors of equal chunks of an earlier load are reused."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)

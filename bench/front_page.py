@@ -51,7 +51,6 @@ def visit(browser: Browser, address: str, width: int, height: int) -> tuple[floa
 def main(address: str) -> None:
     with sync_playwright() as playwright:
         installed = next(filter(None, map(shutil.which, _CHROMIUMS)), None)
-        # Root has no sandbox; the only site that is opened is one's own.
         browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
         for name, (width, height) in WINDOWS.items():
             visits = [visit(browser, address, width, height) for _ in range(VISITS)]

@@ -1,4 +1,4 @@
-"""A test whether sentence support separates answers labelled as hallucinated from others. PURE.
+"""Test how well the support of sentences separates answers labelled as hallucinated from others. PURE.
 
 Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
 people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from bench.beir import naming, read_objects, strings
+from bench.beir import naming, parse_strings, read_objects
 from bench.reporting import Report
 from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
 from evaluation.exceptions import UnreadableTestSet
 
-# Characters: spans often include a neighbour's full stop.
+# In characters. A shorter overlap is ignored, because spans often include the full stop of another sentence.
 LEAST_OVERLAP = 3
 
 _WORD = re.compile(r"\w+")
@@ -69,14 +69,13 @@ class Marking:
 def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     """Read the answers of a file, in order.
 
-    Raises: UnreadableTestSet for a file that is missing, not UTF-8, or lacks a good or a bad answer, and for a wrong
-    line, which it names.
+    Raises: UnreadableTestSet, which names a wrong line; also for a file without both a good and a bad answer.
     """
     answers = []
     for where, row in read_objects(path):
         with naming(where):
             spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
-            answers.append(LabelledAnswer(strings(row["passages"]), row["answer"], row["hallucinated"], spans))
+            answers.append(LabelledAnswer(parse_strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:
         raise UnreadableTestSet(f"{path} needs an answer that is hallucinated and one that is not.")
     return tuple(answers)
@@ -118,7 +117,7 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
     )
 
 
-def marking(judged: Sequence[JudgedAnswer]) -> Marking:
+def compute_marking(judged: Sequence[JudgedAnswer]) -> Marking:
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
     return Marking(

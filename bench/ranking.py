@@ -1,5 +1,3 @@
-"""Measurement of rankings: the queries of a test set go through the users' `search()`."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,7 @@ METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 @dataclass(slots=True)
 class MethodRun:
-    """One method on one set: a value of each metric per query, and the milliseconds of each stage."""
+    """One method on one set: each metric's value per query, and the milliseconds of each stage."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
@@ -52,7 +50,7 @@ def rerankers() -> tuple[str, ...]:
 
 
 def check_depth() -> None:
-    """Raise EvaluationError if the site's searches are not as deep as the metrics need."""
+    """Raise EvaluationError if the site's searches return fewer candidates than the metrics need."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
@@ -66,10 +64,10 @@ def run(
     limit: int | None,
     report: Report,
 ) -> SetRun:
-    """Search the first ``limit`` queries with each method, reranked by ``reranker``.
+    """Search the first ``limit`` queries with each method and ``reranker``.
 
-    If it is None, `default` uses its profile's reranker and the other methods none. Methods take turns at being first,
-    so that none profits more from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed, or if
+    None for ``reranker``: `default` uses its profile's, the other methods none. The methods take turns at being first,
+    because later ones profit from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed, or if
     the collection changed; the errors of `search()`.
     """
     queries = test_set.queries[:limit]
@@ -78,7 +76,7 @@ def run(
     runs = {name: MethodRun() for name in methods}
     prepare_reranker(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
     for name in methods:
-        _search(queries[0], name, reranker, filters)  # loads the model and opens connections; not measured
+        _search(queries[0], name, reranker, filters)
     for number, query in enumerate(queries):
         report(f"{test_set.name}: searching", number, len(queries))
         first = number % len(methods)

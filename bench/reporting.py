@@ -1,4 +1,4 @@
-"""Figures as Markdown tables, and their place in a page. Imports no Django."""
+"""Write figures as Markdown tables, and put them into a page. Imports no Django."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evaluation.exceptions import EvaluationError
 
-# Arguments: the current work, the finished units, all units.
+# Gets the current work, the number of finished units, and of all units.
 Report = Callable[[str, int, int], None]
 
 
@@ -19,7 +19,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
-    """Replace the text between the page's marks ``<!-- NAME -->`` and ``<!-- /NAME -->``.
+    """Replace the text between the marks ``<!-- NAME -->`` and ``<!-- /NAME -->`` of a page.
 
     Raises: EvaluationError if the page cannot be read or written, or does not have each mark once.
     """
@@ -34,20 +34,20 @@ def replace_section(page: Path, name: str, text: str) -> None:
         raise EvaluationError(f"{page} cannot be rewritten: {error.strerror}.") from error
 
 
-def figure(value: float) -> str:
-    """Return three decimals without a leading zero: .717, −.026, 1.000."""
+def format_figure(value: float) -> str:
+    """Format a number with three decimals, and without a zero before the point: .717, −.026, 1.000."""
     text = f"{abs(value):.3f}"
     text = text[1:] if text.startswith("0") else text
     return f"−{text}" if value < 0 and text.strip(".0") else text
 
 
-def interval(mean: float, low: float, high: float) -> str:
-    """Return a difference with its interval: +.021 [.004 .038]."""
+def format_interval(mean: float, low: float, high: float) -> str:
+    """Format a difference with its interval: +.021 [.004 .038]."""
     sign = "+" if mean > 0 else ""
-    return f"{sign}{figure(mean)} [{figure(low)} {figure(high)}]"
+    return f"{sign}{format_figure(mean)} [{format_figure(low)} {format_figure(high)}]"
 
 
-def positive(text: str) -> int:
+def parse_positive(text: str) -> int:
     """Parse an argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")

@@ -1,6 +1,6 @@
-"""The site's settings with other values of some constants, from the JSON object in SITE_CONSTANTS.
+"""The site's settings, with other values of some constants from the JSON in SITE_CONSTANTS.
 
-Measurements and tests start processes with them (``bench.with_constants``).
+Measurements and tests start processes with it (``bench.build_environment``).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Statistics of measurements on public sets: areas under the curve, precision of refusals. PURE."""
+"""Statistics of measurements on public sets. PURE."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
 def bootstrap(
     estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return the estimate with a bootstrap interval, for a figure that is not a mean.
+    """Return the estimate with its bootstrap interval, for a figure that is not a mean.
 
-    ``resample`` draws a sample and returns its figure, or None to leave it out.
+    ``resample`` draws a sample and returns its figure; None leaves the sample out.
     """
     random = np.random.default_rng(SEED)
     low, high = np.percentile([one for _ in range(resamples) if (one := resample(random)) is not None], (2.5, 97.5))
@@ -22,11 +22,11 @@ def bootstrap(
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """Return the mean difference on the same queries in the same order, with its 95 % interval.
+    """Return the mean difference of two methods on the same queries, with its 95 % interval.
 
-    Differences of single queries are drawn, so that the difficulty of queries does not widen the interval: an interval
-    without 0 is a difference beyond chance. Raises: ValueError for different lengths, or without values. Source: Sakai,
-    "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    Differences of single queries are drawn, so a query that is hard for both methods does not widen the interval. An
+    interval without 0 is a difference beyond chance. Raises: ValueError for different lengths, or without values.
+    Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
     """
     if len(values) != len(baseline):
         raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
@@ -34,11 +34,11 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float], *, res
 
 
 def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
-    """Return the probability that a positive has a higher score than a negative; ties count one half.
+    """Return the probability that a positive has a higher score than a negative (AUROC); ties count a half.
 
-    0.5 for scores without information. Raises: ValueError for different lengths, or without a positive and a negative.
-    Source: Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic Curve",
-    Radiology 1982.
+    It is 0.5 for scores without information. Raises: ValueError for different lengths, or without a positive and a
+    negative. Source: Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
+    Curve", Radiology 1982.
     """
     if len(positive) != len(scores):
         raise ValueError(f"Every score needs its label: there are {len(scores)} and {len(positive)}.")
@@ -47,13 +47,13 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
     if not positives or not negatives:
         raise ValueError("An area under the curve needs a positive and a negative.")
     _, place, counts = np.unique(np.asarray(scores, np.float64), return_inverse=True, return_counts=True)
-    # The mean rank of equal scores, from 1.
+    # Equal scores get the mean of their ranks, from 1.
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """Return the area with its 95 % bootstrap interval; positives and negatives are drawn separately.
+    """Return the AUROC with its 95 % bootstrap interval. Positives and negatives are drawn apart.
 
     Raises: as :func:`auroc`.
     """
@@ -71,12 +71,12 @@ def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resampl
 def refusal_precision(
     unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """Return the share of unanswerable questions among the refused ones, as if both kinds were equally frequent.
+    """Return the share of unanswerable questions among the refused ones, if both kinds were equally frequent.
 
-    The arguments say for each question of a kind whether it was refused. The precision is r / (r + w), where r and w
-    are the refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the
-    questions of both kinds. None without a refusal; samples without a refusal are left out. Raises: ValueError for a
-    kind without questions.
+    The arguments say for each question of a kind whether it was refused. The precision is r / (r + w): r and w are the
+    refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the questions
+    of both kinds; samples without a refusal are left out. None without a refusal. Raises: ValueError for a kind without
+    questions.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

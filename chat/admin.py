@@ -23,7 +23,7 @@ from chat.answering.model_trial import try_out
 from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
 from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
-from chat.debugging.follow_up import documents_behind
+from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
 from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
@@ -37,7 +37,7 @@ from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Admin pages that show users' questions. Each view is audited."""
+    """Base of the admin pages that show users' questions. It writes each view of such a page to the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -54,15 +54,13 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
-    """Read-only, except that staff can delete rows."""
+    """Base of an admin page on which staff can view and delete rows, but not add or change them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """A read-only inline that can be scrolled with the keyboard."""
-
     template = "admin/chat/read_only_inline.html"
     extra = 0
     can_delete = False
@@ -98,13 +96,13 @@ class FeedbackInline(ReadOnlyInline):
 
 
 class AnswerList(ChangeList):
-    """The list of answers, without the wide columns that it does not show."""
+    """The change list of answers. Its query leaves out the wide columns, which the list does not show."""
 
     def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
         answers = super().get_queryset(*arguments, **options)
         listed = answers.only(*shown, "degraded", "generator", "status", "collection__name", "feedback__helpful")
-        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.left_open(), BooleanField()))
+        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.build_gap_condition(), BooleanField()))
         return found
 
 
@@ -206,7 +204,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     def documents(self, answer: Answer) -> SafeString | str:
         rows = (
             (document.address, document.title, _("cited") if document.cited else _("found, not cited"))
-            for document in documents_behind([answer])[answer.pk]
+            for document in list_answer_documents([answer])[answer.pk]
         )
         return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
 
@@ -248,7 +246,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean(self) -> dict[str, object]:
-        """Require the address in OPENAI_BASE_URL, or an address that a source could have."""
+        """Refuse an address that sources may not have, unless it is the address in OPENAI_BASE_URL."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
         try:

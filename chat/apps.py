@@ -7,7 +7,6 @@ class ChatConfig(AppConfig):
     verbose_name = _("Chat")
 
     def ready(self) -> None:
-        # These modules connect receivers of signals.
         from chat.conversations import retention  # noqa: F401
         from chat.curation import approved_upkeep, followed_upkeep  # noqa: F401
         from chat.streaming import saving  # noqa: F401

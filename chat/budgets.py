@@ -1,6 +1,6 @@
-"""Counts a user's questions, tokens and cost of today; visitors have rate limits instead.
+"""Count the questions, tokens and cost of each user today. Visitors without an account have rate limits instead.
 
-Questions beyond the limit are rejected. Beyond the limit of tokens or cost, answers are extractive.
+Questions beyond their limit are rejected. Beyond the limit of tokens or cost, answers quote documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from retrieval.api.throttling import CountedTogether
 if TYPE_CHECKING:
     from chat.types import Usage
 
-# Thresholds from which the remaining budget is shown.
 TOLD_FROM = 3
 TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)
@@ -46,8 +45,6 @@ _COUNT_USE = """
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A limit and its use today."""
-
     limit: Decimal
     used: Decimal
 
@@ -66,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A user's budget of today; None means no limit."""
+    """The three daily limits of a user. None means no limit."""
 
     questions: Share | None
     tokens: Share | None
@@ -86,7 +83,7 @@ class Budget:
 
 
 def find_budget(user: AnyUser | None) -> Budget | None:
-    """Return the user's budget of today; None without limits."""
+    """Return the user's limits and their use today; None if the user has no limits."""
     limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
@@ -99,7 +96,7 @@ def find_budget(user: AnyUser | None) -> Budget | None:
 
 
 def spend_question(user: AnyUser) -> None:
-    """Count a question in the transaction that saves it. Raises: BudgetSpent."""
+    """Count one question of the user. Call it in the transaction that saves the question. Raises: BudgetSpent."""
     limit = _find_limits(user)[0]
     if limit is None:
         return
@@ -114,7 +111,7 @@ def spend_question(user: AnyUser) -> None:
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Return whether the user may use a language model; unfinished answers are not counted."""
+    """Return whether the user has budget left for a language model. Answers in progress are not counted yet."""
     budget = find_budget(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
@@ -146,7 +143,7 @@ def _count_seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """A throttle that shares its count with the API's."""
+    """A rate limit for pages. It uses the same counter as the rate limit of the API."""
 
     scope = "ask"
 

@@ -1,12 +1,10 @@
-"""Errors between a question and its answer."""
-
 from __future__ import annotations
 
 from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """The question is invalid; the message is for the asker."""
+    """The question cannot be answered as it is. The user reads the message."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -14,7 +12,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """The question is rejected for now; the message is for the asker."""
+    """The question cannot be answered now. The user reads the message."""
 
     status: int
 
@@ -24,27 +22,23 @@ class AskLater(Exception):
 
 
 class SiteBusy(AskLater):
-    """Too many questions are being answered."""
-
     status = 503
 
 
 class BudgetSpent(AskLater):
-    """The caller's budget or rate limit is reached."""
-
     status = 429
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question, and the answer says so."""
+    """The sources do not answer the question."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be queried now; the message is for the model."""
+    """The tables cannot be queried now. The model reads the message."""
 
 
 class AnswerWithheld(ModelFailed):
-    """The model repeated confidential text: `prompt` (the rules) or `function`."""
+    """The model's text quotes the rules of its prompt (`prompt`) or names its function (`function`)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

@@ -1,5 +1,3 @@
-"""Prometheus metrics of answers."""
-
 from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram

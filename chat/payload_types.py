@@ -22,13 +22,11 @@ class DocumentPayload(_NamedDocumentPayload):
 
 
 class CitedDocumentPayload(_NamedDocumentPayload):
-    """A document; ``id`` is None after its deletion."""
-
     id: int | None
 
 
 class _PagePayload(TypedDict):
-    """``collection`` is a name, ``page_unit`` what ``page`` counts."""
+    """A place on a page. ``collection`` is a name. ``page_unit`` says whether ``page`` counts pages or slides."""
 
     collection: NotRequired[str]
     section: str
@@ -37,8 +35,6 @@ class _PagePayload(TypedDict):
 
 
 class PlacePayload(_PagePayload):
-    """A passage of a document."""
-
     chunk_id: int
     document: DocumentPayload
 
@@ -46,8 +42,8 @@ class PlacePayload(_PagePayload):
 class SourcePayload(PlacePayload):
     """A source of the answer, cited as ``[marker]``.
 
-    ``content`` is ``text[start:end]`` of the document, ``snippet`` the words closest to the question.
-    ``instructions``: sentences instruct a model.
+    ``content`` is ``text[start:end]`` of the document, ``snippet`` its words closest to the question. ``instructions``:
+    the content has sentences that try to instruct a model.
     """
 
     marker: int
@@ -60,7 +56,7 @@ class SourcePayload(PlacePayload):
 
 
 class AlternativePayload(PlacePayload):
-    """A passage beside or instead of the answer. ``url`` is its address on this site."""
+    """A passage beside the answer or instead of it. ``url`` is its address on this site."""
 
     url: NotRequired[str]
     text: NotRequired[str]
@@ -88,15 +84,11 @@ class CitationPayload(_PagePayload):
 
 
 class ChoicePayload(TypedDict):
-    """A suggested question, and its label."""
-
     label: str
     question: str
 
 
 class BestPlacePayload(TypedDict):
-    """The JSON of `chat.types.BestPlace`."""
-
     marker: int
     start: int
     end: int
@@ -146,23 +138,19 @@ class ComputedDocumentPayload(TypedDict):
 
 
 class ComputedTablePayload(TypedDict):
-    """A table of ``rows`` rows."""
-
     document: ComputedDocumentPayload
     caption: str
     rows: int
 
 
 class ComputedRowsPayload(TypedDict):
-    """The rows that meet the conditions; ``numbers`` start at 1."""
+    """Rows of a table that meet the question's conditions. ``numbers`` start at 1."""
 
     count: int
     numbers: list[int]
 
 
 class ComputedPayload(TypedDict):
-    """A value computed over the rows of a table."""
-
     operation: str
     values: list[str]
     conditions: list[str]
@@ -171,21 +159,22 @@ class ComputedPayload(TypedDict):
 
 
 class ApprovalPayload(TypedDict):
-    """The approver, and the ISO date."""
-
     by: str
     on: str
 
 
 class ShownRowsPayload(TypedDict, total=False):
-    """The parts of an answer that are left out without a table."""
+    """The rows that an answer shows. These fields are missing if it shows none."""
 
     computed: ComputedPayload
     table: TablePayload
 
 
 class AnswerPayload(ShownRowsPayload):
-    """The fields of an answer whose names have no other meaning in OpenAI's protocol."""
+    """The fields of an answer that are also added to an OpenAI completion.
+
+    No other field of the completion has these names.
+    """
 
     answer: str
     answer_id: str
@@ -210,14 +199,14 @@ class AnswerPayload(ShownRowsPayload):
 
 
 class CompletedPayload(AnswerPayload):
-    """The event `completed`: a finished answer, also the reply of the API."""
+    """The event `completed`: a finished answer. The API also replies with it."""
 
     choices: list[ChoicePayload]
     usage: UsagePayload
 
 
 class ReformulationPayload(TypedDict):
-    """A changed ``query``, the reason, and what changed it."""
+    """The changed ``query``, the reason for the change, and what changed it."""
 
     query: str
     reason: str
@@ -225,15 +214,13 @@ class ReformulationPayload(TypedDict):
 
 
 class TraceFieldsPayload(TypedDict):
-    """The part of the trace that the event `searched` has."""
+    """The fields of the event `searched` that come from the trace."""
 
     query_class: str
     reformulation: ReformulationPayload | None
 
 
 class SearchedPayload(TraceFieldsPayload):
-    """The event `searched`."""
-
     sources: list[SourcePayload]
     search_method: str
     degraded: list[str]
@@ -243,8 +230,6 @@ class SearchedPayload(TraceFieldsPayload):
 
 
 class MarkerPayload(TypedDict):
-    """A marker, ``text[start:end]`` of a token."""
-
     marker: int
     start: int
     end: int
@@ -258,13 +243,13 @@ class TokenPayload(TypedDict):
 
 
 class QueuedPayload(TypedDict):
-    """The event `queued`; the turn comes at place 0."""
+    """The event `queued`: the number of answers before this one. At 0, its writing begins."""
 
     place: int
 
 
 class FailedPayload(TypedDict):
-    """The event `failed`. Few failures have a ``code``; ``withheld``: the reader lost a right."""
+    """The event `failed`. Few failures have a ``code``. ``withheld``: the reader lost the right to read the answer."""
 
     message: str
     code: NotRequired[str]

@@ -1,4 +1,4 @@
-"""Signals of the chat, which does not import their receivers."""
+"""Signals of the chat. The chat does not import their receivers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from django.dispatch import Signal
 
 # Sent after an answer was saved as COMPLETED, with `answer`.
 answer_completed = Signal()
-# Sent when the scores of an `answer` are shown. Receivers return a list of `PanelScore`.
+# Sent when a page shows the scores of an `answer`. Receivers return a list of `PanelScore`.
 scores_wanted = Signal()
 
 
 @dataclass(frozen=True, slots=True)
 class PanelScore:
-    """A judge's score, in [0, 1]; None while ``pending`` or with an ``error``.
+    """A judge's score of an answer, in [0, 1]; None while it is ``pending`` or after an ``error``.
 
-    Visitors never see ``error``.
+    Only staff see the ``error``.
     """
 
     name: str

@@ -1,5 +1,3 @@
-"""Celery tasks of the chat."""
-
 from __future__ import annotations
 
 import contextlib

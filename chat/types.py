@@ -1,4 +1,4 @@
-"""Types from a question to its answer. Pure Python."""
+"""Types of all that an answer consists of, from the question to the event. Pure Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextSource:
-    """A block cited as ``[marker]``, from 1."""
+    """A source of an answer, cited as ``[marker]``; markers start at 1."""
 
     marker: int
     block: ContextBlock
@@ -29,9 +29,9 @@ class ContextSource:
 class CitedWords:
     """A marker, and the source's words for its sentence.
 
-    The marker is ``text[marker_start:marker_end]`` of the answer, and ``quote`` is ``text[start:end]`` of the document.
+    The marker is at ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
     ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence itself.
-    ``marked_start`` and ``marked_end`` delimit the words within a longer quotation.
+    ``marked_start`` and ``marked_end`` are the span of a longer quotation that is closest to the question.
     """
 
     marker: int
@@ -80,7 +80,7 @@ class SavedCitation(CitedWords):
 
 @dataclass(frozen=True, slots=True)
 class BestPlace:
-    """``text[start:end]`` of the source's document."""
+    """The words ``text[start:end]`` of the source's document that support a sentence best."""
 
     marker: int
     start: int
@@ -89,10 +89,10 @@ class BestPlace:
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A checked sentence, ``text[start:end]`` of the answer without closing markers.
+    """A checked sentence at ``text[start:end]`` of the answer, without the markers at its end.
 
-    ``support`` is in [0, 1]; it and ``supported`` are None if not measured. ``reasons``: `number`, `name`, `negation`,
-    `words`, `uncited`. ``verbatim``: ``best`` contains the sentence itself.
+    ``support`` is in [0, 1]; it and ``supported`` are None if not measured. ``reasons`` to doubt: `number`, `name`,
+    `negation`, `words`, `uncited`. ``verbatim``: ``best`` contains the sentence itself.
     """
 
     start: int
@@ -107,17 +107,15 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Citations and checked sentences."""
-
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A model's tokens and cost (None without prices) for one answer.
+    """The tokens of a model for one answer, and their cost (None if the model has no price).
 
-    ``estimated``: from the text's length.
+    ``estimated``: the server sent no numbers, so they are computed from the text's length.
     """
 
     prompt_tokens: int
@@ -128,7 +126,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The tables' result for a model; ``text`` cites ``sources``."""
+    """The result of a model's question to the tables. ``text`` cites ``sources``."""
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -137,7 +135,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A model's call with its original ``arguments``, and the result; ``document_id`` is None after a failure."""
+    """A model's call and its result.
+
+    ``arguments`` are as the model wrote them; ``document_id`` is None after a failure.
+    """
 
     arguments: str
     told: str
@@ -146,16 +147,16 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer that is being written: the search result, and the text so far.
+    """The state of an answer while it is written: the result of the search, and what is known of the text.
 
-    ``question`` is complete without the conversation. ``results`` are hits with the text around them, best first. The
-    text cites ``sources``: the results, or for a model the context's blocks; rows of a ``computed`` answer come first.
-    ``table`` is only shown. ``confidence`` is a probability, computed from ``evidence``.
+    ``question`` is clear without the conversation. ``results`` are the hits with the text around them, best first. The
+    text cites ``sources``: a quotation cites the results, a model the blocks of the context; rows of a ``computed``
+    answer come first. ``table`` is shown below the answer. ``confidence`` is the probability that ``evidence`` gives.
 
-    ``usage`` is None before a model is called. ``cut_off``: the model had to stop early, ``filtered`` by its server,
-    ``looped`` after repeating itself. ``has_machinery``: thoughts or calls were removed. ``withheld`` is the reason why
-    the text must not be shown. ``left_out`` are markers of sources that did not fit into the prompt. ``dialogue`` are
-    the model's messages, if it finished without calls.
+    ``usage`` is None before a model is called. ``cut_off``: the text ends early. ``filtered``: the server's content
+    filter stopped it. ``looped``: the model repeated itself. ``has_machinery``: thoughts or calls were removed.
+    ``withheld``: the reason why the text must not be shown. ``left_out``: markers of the sources that did not fit into
+    the prompt. ``dialogue``: the messages to and from the model, unless it called functions.
     """
 
     question: str
@@ -189,7 +190,7 @@ class AnswerDraft:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """The next piece of the answer, which never splits a marker.
+    """The next piece of the answer. It never ends within a marker.
 
     None for ``markers``: the site wrote the text, and every ``[n]`` is a marker.
     """
@@ -200,7 +201,7 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """All earlier tokens were a thought."""
+    """The text of all earlier tokens was a model's thought, and must be removed."""
 
 
 class AnswerState(StrEnum):
@@ -211,9 +212,9 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another result of the search; higher ``score`` is better.
+    """A passage to show beside an answer or instead of it. A higher ``score`` is better.
 
-    ``text`` is the shown Markdown; ``quote``, ``text[start:end]`` of the document, is closest to the question.
+    ``text`` is Markdown to show. ``quote``, at ``text[start:end]`` of the document, is closest to the question.
     """
 
     passage: Passage
@@ -226,16 +227,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A suggested question, and its label."""
-
     label: str
     question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The approver and date of an approved answer."""
-
     approved_id: int
     by: str
     on: date
@@ -243,7 +240,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer; without one, ``alternatives`` are the closest passages."""
+    """The finished answer. If it is a refusal, ``alternatives`` are the closest passages."""
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -263,18 +260,18 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no answer; ``message`` is for the asker, with a next step."""
+    """The answer failed. The user reads ``message``, which names a next step."""
 
     message: str
 
 
-# The draft comes before the first token, and again after queries of tables, before tokens that cite them.
+# The draft comes before the first token. It comes again when queries of tables added sources, before tokens cite them.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """The prompt's sources by marker, calls, and version of instructions."""
+    """The left-out sources and the sources with instructions (by marker), the calls, and the curators' instructions."""
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -284,10 +281,10 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The stored explanation of a search and its answer.
+    """The explanation of a search and its answer, as it is stored. It has no text of passages.
 
-    ``uncalibrated`` names an embedder without calibration. ``blocks`` are the context's blocks, from 1, by the id of
-    each passage in them as text. No text of passages is stored, so deleted documents leave none.
+    ``uncalibrated`` names the embedder if its closeness was never calibrated. ``blocks`` maps the chunk id of a
+    passage, as text, to the number of its context block, from 1.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
 
 def is_asked_by_script(request: HttpRequest) -> bool:
-    """Return whether a script of a page sent the form, and wants JSON."""
     return request.accepts("application/json") and not request.accepts("text/html")
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by a column's values, with a label for the empty one."""
+    """A filter by the values of a column. The empty value gets a label."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -37,7 +36,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter by related objects of rows that the user can see."""
+    """A filter by a related object. It is also shown if there is only one object to choose."""
 
     def has_output(self) -> bool:
         return True
@@ -54,7 +53,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows with texts of any collection, which only superusers see."""
+    """Only superusers may see these rows, because their texts can come from any collection."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -81,7 +80,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     """Buttons of a page: forms that POST. They are refused with a message, or a page opens with one."""
 
     def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
-        """Return the URL pattern of a POST button for users with all the permissions."""
+        """Return the URL pattern of a view that a button calls by POST. Users need all the ``permissions``."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
@@ -95,7 +94,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Skip existing objects: addresses contain the short name."""
+        """Fill in no field of an existing row: its short name is part of addresses and must not change."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -123,7 +122,7 @@ class PageAdmin(ButtonAdmin):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter by conditions; ``conditions`` maps the value in the address to label and condition."""
+    """A filter with fixed choices. ``conditions`` maps the value in the address to a label and a condition."""
 
     conditions: dict[str, tuple[str | StrPromise, Q]]
 
@@ -136,9 +135,9 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class StretchFilter(admin.FieldListFilter):
-    """A filter by a column's numbers: at least one, below another.
+    """A filter by a range of a number column: from a number on, and below another.
 
-    ``stretches`` are offered as links: label, first number and end, each of which may be None. A form takes any others.
+    ``stretches`` are shown as links: a label with both numbers, each of which may be None. A form takes other numbers.
     """
 
     template = "admin/stretch_filter.html"
@@ -151,12 +150,11 @@ class StretchFilter(admin.FieldListFilter):
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def given(self) -> list[str]:
-        """Return the chosen numbers as they were written."""
+        """Return the two numbers in the address as text; "" for a missing one."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        # An empty field of the form is sent too.
         given = zip(self._names(), self.given(), strict=True)
         self.used_parameters = {name: [value] for name, value in given if value}
         found: QuerySet[Any] | None = super().queryset(request, queryset)
@@ -174,7 +172,6 @@ class StretchFilter(admin.FieldListFilter):
 
     def choices(self, changelist: Any) -> Any:
         own = self._names()
-        # The form repeats the page's other parameters.
         self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
         counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
         given = self.given()
@@ -216,7 +213,7 @@ def badge(status: str, label: object) -> SafeString:
 
 
 def job_badge(job: Any, label: object = None) -> SafeString:
-    """Return the badge of a job's status; between attempts, the failed attempt is shown."""
+    """Return the job's status as a badge. A job that failed and waits for its next attempt is shown as failed."""
     if job.status == job.Status.QUEUED and job.error:
         return badge("failed", _t("failed, will be tried again"))
     return badge(job.status, label or job.get_status_display())
@@ -225,7 +222,7 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return counts for Django's deletion page, which would list thousands of passages."""
+    """Return only counts for Django's page that confirms a deletion, because it would list thousands of passages."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

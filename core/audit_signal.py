@@ -8,5 +8,5 @@ happened = Signal()
 
 
 def record_event(action: str, subject: Model | None = None, **details: object) -> None:
-    """Send an event to the audit log; ``details`` must not contain text of documents, questions or answers."""
+    """Write an event to the audit log. ``details`` must not contain text of documents, questions or answers."""
     happened.send(sender=None, action=action, subject=subject, details=details)

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 
 class BackendSetting(TypedDict, total=False):
-    """A setting that names a class by its dotted path, with its keyword arguments; empty for none."""
+    """A setting that names a class by its dotted path, with keyword arguments. An empty path means none."""
 
     BACKEND: str
     OPTIONS: Mapping[str, object]

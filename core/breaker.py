@@ -1,7 +1,8 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call at a time closes or opens
-the breaker. A question counts as one failure.
+After ``failures`` failures in a row the breaker is open: calls fail at once for ``seconds``. Then one call at a time is
+let through as a trial. If it succeeds, the breaker closes; if not, it opens again. Several failures for one question
+count once, because a failed server is not called again for that question.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# A longer trial counts as dead.
+# After this time without a result, another trial may begin.
 TRIAL_SECONDS = 120.0
 
 
@@ -34,11 +35,11 @@ class BreakerState(StrEnum):
 
 
 class Open(Exception):
-    """The part is not called now; the message is for the operator."""
+    """The server is not called, because it failed before. The operator reads the message."""
 
 
 class Breaker:
-    """Guards the calls of one ``part``. Threads share it; each process has its own."""
+    """Guards the calls to one server, or ``part``. Threads share it; each process has its own."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Allow a call, which must end with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
+        """Allow a call. The caller must end it with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
         question = deadline.get_current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
@@ -106,13 +107,13 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """End a call that says neither: the caller left, or its request was invalid."""
+        """End a call that shows nothing about the server: the caller stopped it, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call, which fails with ``failure``. Raises: Open."""
+        """Run a block as one call. An exception of the type ``failure`` counts as failed. Raises: Open."""
         self.enter()
         try:
             yield

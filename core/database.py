@@ -1,4 +1,4 @@
-"""Database access of a search: deadlines, asynchronous commits, lost nodes, prepared statements."""
+"""Database access for searches: timeouts, commits without waiting for the disk, lost nodes, prepared statements."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A true condition, after which the transaction's commit does not wait for the disk. Use it in an UPDATE that is its own
-# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A crash may lose
-# the last half second of such commits: leases, heartbeats, passing events. Users' texts and answers wait.
+# A condition that is always true and makes the commit of its transaction not wait for the disk. Use it in an UPDATE
+# that is the first or only statement of its transaction. Citus refuses it on distributed tables: use `not_waiting`
+# there. A crash can lose the last half second of such commits, so only leases, heartbeats and passing events use it,
+# never users' texts and answers.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager
 def not_waiting() -> Iterator[None]:
-    """Run a transaction whose commit, like an outer transaction's, does not wait for the disk."""
+    """Run a transaction, or the outer one, whose commit does not wait for the disk."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
@@ -39,7 +40,8 @@ def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    # Class 08 contains connection exceptions; a loss of this process's own connection has no state.
+    # SQLSTATE class 08 means a lost connection to a node. If this process loses its own connection, there is no
+    # SQLSTATE.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in iterate_causes(error))
 
 
@@ -53,13 +55,13 @@ def release_connections() -> None:
             each.close_if_unusable_or_obsolete()
 
 
-# A vector as text takes three times as long to read as in PostgreSQL's binary form.
+# PostgreSQL's binary form is used, because a vector as text takes three times as long to read.
 
 
 def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Return a statement's rows on this thread's connection and in its transaction.
+    """Return the rows of a statement on this thread's connection, within its transaction.
 
-    The statement types its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
+    The statement gives the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -73,14 +75,14 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction whose statements have ``seconds`` each, or the question's remaining time.
+    """Run a transaction whose statements may take ``seconds`` each, or the question's remaining time.
 
-    Raises: OperationalError if a statement is too slow.
+    Raises: OperationalError if a statement takes longer.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
-            # `set_config` would not reach the nodes of a distributed database.
+            # `set_config` would not change the setting on the nodes of a distributed database.
             cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
         yield

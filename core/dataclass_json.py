@@ -1,7 +1,7 @@
-"""Dataclasses as JSON and back, for the API, the command line and storage. Imports no Django.
+"""Convert dataclasses to JSON and back, for the API, the command line and storage. Imports no Django.
 
-Fields contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None. cattrs compiles a reader and a
-writer for each class; this module declares the form of the JSON.
+Fields may contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None. cattrs compiles the
+functions for each class; this module defines how the JSON looks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 T = TypeVar("T")
 
-# Metadata of a field that is left out while it has its default.
+# Metadata for a field that is left out of the JSON if it has its default.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
@@ -30,14 +30,14 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """Return what :func:`to_json` wrote; missing fields get defaults, unknown fields are ignored.
+    """Read JSON that :func:`to_json` wrote. Missing fields get their defaults, and unknown fields are ignored.
 
     Raises: KeyError, TypeError or ValueError for a value that does not fit.
     """
     return _converter.structure(stored, kind)
 
 
-# detailed_validation=False raises a plain KeyError, TypeError or ValueError instead of a group of errors.
+# Without detailed_validation, an error is a plain KeyError, TypeError or ValueError, not a group of errors.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
@@ -66,9 +66,9 @@ def _read_text(stored: Any, kind: Any) -> Any:
     return stored if kind is str else kind(stored)
 
 
-# cattrs would write a StrEnum as itself, because it is a text.
+# A StrEnum is a str, so cattrs would leave it unchanged.
 _converter.register_unstructure_hook(StrEnum, lambda member: member.value)
-# cattrs would convert what is stored to a text or a number, so that a wrong value became a valid one.
+# cattrs would convert a stored value to the wanted type, so a wrong value would become a valid one.
 _converter.register_structure_hook(str, _read_text)
 _converter.register_structure_hook(float, lambda stored, _: stored)
 _converter.register_structure_hook_func(_is_union_of_json_types, lambda stored, _: stored)

@@ -1,6 +1,6 @@
-"""The time left for one question. PURE.
+"""Limit the time for one question. PURE.
 
-Tasks and `sync_to_async` copy its `contextvars.ContextVar`, a thread pool only with :class:`Stage`.
+The deadline is a `contextvars.ContextVar`. Tasks and `sync_to_async` copy it; a thread pool only with :class:`Stage`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a question by the monotonic clock; it does not call ``failed`` parts again."""
+    """The end of a question's time, by the monotonic clock.
+
+    Servers in ``failed`` are not called again for the question.
+    """
 
     ends_at: float
     failed: set[str] = field(default_factory=set)
@@ -30,7 +33,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit(seconds: float) -> Iterator[Deadline]:
-    """Run a block with at most ``seconds``, or with the rest of an outer limit."""
+    """Give a block at most ``seconds``, or the remaining time of an outer limit if that is shorter."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
     inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
@@ -52,7 +55,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """A part of a question's work in a thread pool. Its time begins when a thread starts it."""
+    """A part of a question's work, run in a thread pool. Its time begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
@@ -60,9 +63,10 @@ class Stage(Generic[R]):
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
-        """Return the work's result, or raise its error.
+        """Wait for the result of the work and return it, or raise its error.
 
-        Raises: TimeoutError if it does not begin within ``seconds``, or does not end within ``seconds`` after that.
+        Raises: TimeoutError if it does not start within ``seconds``, or does not end within ``seconds`` after its
+        start.
         """
         try:
             if not self._begun.wait(seconds):

@@ -1,6 +1,6 @@
-"""Free space of the disks, and errors of a full one.
+"""Measure the free space of disks, and recognise errors of a full disk.
 
-PostgreSQL stops, also for reading, when it cannot write its log, so writing is refused below a reserve.
+PostgreSQL stops completely when it cannot write its log. So writing is refused before the disk is full.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class FreeSpace:
 
 
 def list_free_space() -> list[FreeSpace]:
-    """Return the free space of the disks that the site writes to, each disk once."""
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)
@@ -46,7 +45,7 @@ def list_free_space() -> list[FreeSpace]:
         try:
             device = path.stat().st_dev
         except FileNotFoundError:
-            continue  # the first writer creates it in the data directory
+            continue  # the first writer creates it, on the disk of the data directory
         if device not in found:
             free = os.statvfs(path)
             found[device] = FreeSpace(path, free.f_bavail * free.f_frsize)
@@ -68,7 +67,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def guard_writes() -> Iterator[None]:
-    """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk."""
+    """Run a block that writes. Raises: DiskFull if too little space is free, or if writing fails on a full disk."""
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()
         raise DiskFull(get_message())

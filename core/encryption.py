@@ -1,4 +1,4 @@
-"""Secrets at rest, encrypted with SECRET_KEY and readable with SECRET_KEY_FALLBACKS."""
+"""Encrypt secrets for storage with SECRET_KEY. Keys in SECRET_KEY_FALLBACKS still decrypt them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 
 
 class SecretUnreadable(RagsiteError):
-    """No key of the site decrypts the secret; the admin must type it again."""
+    """No key of the site decrypts the secret, so an admin must enter it again."""
 
 
 def encrypt(purpose: str, text: str) -> str:
@@ -24,7 +24,6 @@ def encrypt(purpose: str, text: str) -> str:
 
 
 def decrypt(purpose: str, token: str) -> str:
-    """Return the encrypted text. Raises: SecretUnreadable."""
     try:
         return _build_fernet(purpose).decrypt(token.encode()).decode()
     except InvalidToken:
@@ -37,8 +36,8 @@ def _build_fernet(purpose: str) -> MultiFernet:
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
 
 
-def origin_of(address: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a web address; other text is the host."""
+def parse_origin(address: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of a web address. For other text, the host is the text itself."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
@@ -47,9 +46,9 @@ def origin_of(address: str) -> tuple[str, str, int | None]:
 
 
 class SecretHolder(models.Model):
-    """A row whose ``secret`` is for one destination. Saving another destination removes the secret.
+    """A row with a ``secret`` for one destination. If the destination changes, saving removes the secret.
 
-    Only ``give_secret`` stores one, so that a request cannot write back a replaced secret.
+    Only ``give_secret`` stores a secret, so that a request with an old copy of the row cannot restore an old one.
     """
 
     SECRET_PURPOSE: str

@@ -1,14 +1,14 @@
-"""Errors that any app can raise; each docstring names the reader of its message."""
+"""Errors that any app can raise. Each docstring says who reads the message."""
 
 from __future__ import annotations
 
 
 class RagsiteError(Exception):
-    """The base class of errors that the site raises on purpose."""
+    """Base of all errors that the site raises on purpose."""
 
 
 class ServiceUnavailable(RagsiteError):
-    """A part of the site does not answer. For the caller; becomes a 503.
+    """A part of the site does not answer. The caller gets a 503 with the message.
 
     ``retry_after_seconds`` becomes the header `Retry-After`.
     """
@@ -17,20 +17,20 @@ class ServiceUnavailable(RagsiteError):
 
 
 class ModelFailed(RagsiteError):
-    """A language model returned no usable reply in time; rules replace it. For the operator."""
+    """A language model gave no usable reply in time. The site continues without it. The operator reads the message."""
 
 
 class ImproperModel(RagsiteError):
-    """The configuration of a language model is unusable. For the operator."""
+    """The configuration of a language model is invalid. The operator reads the message."""
 
 
 class LeaseLost(RagsiteError):
-    """Another process or an admin took the job over. For the log; the work is dropped."""
+    """Another process has the job now, or an admin stopped it. The worker drops its work and logs the message."""
 
 
 class FilesUnavailable(ServiceUnavailable):
-    """The file storage does not answer, or refuses. For the caller; becomes a 503."""
+    """The file storage does not answer or refuses. The caller gets a 503 with the message."""
 
 
 class DiskFull(RagsiteError):
-    """The disk is full. For the user whose request would write; becomes a 507."""
+    """The disk is full. The user who wanted to write gets a 507 with the message."""

@@ -1,6 +1,6 @@
-"""HTTP clients that connect only to allowed addresses and whose requests end in time.
+"""HTTP clients that connect only to allowed addresses, and whose requests end in time.
 
-httpx limits only single reads; here `deadline.limit` ends a request.
+A timeout of httpx limits each read. `deadline.limit` limits the whole request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core import deadline
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Return the process's certificates, cached: reading takes tens of milliseconds."""
+    """Return the trusted certificates. They are cached, because reading them takes tens of milliseconds."""
     return httpx2.create_ssl_context()
 
 
@@ -37,7 +37,7 @@ def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # Replacing the transport would switch off the environment's proxies.
+        # The transport itself is kept, because replacing it would ignore proxies from the environment.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client
@@ -101,7 +101,7 @@ class _BoundedStream(httpcore2.NetworkStream):
 def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
     """Return an async client that connects only to the addresses from ``resolve``; None allows all.
 
-    A proxy from the environment makes its connections itself.
+    A proxy from the environment is used without this check, because it connects itself.
     """
     client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
     if resolve is not None:

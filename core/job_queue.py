@@ -1,4 +1,4 @@
-"""Send the tasks of jobs to the broker, and sweep: free jobs of dead workers and send lost tasks again."""
+"""Send jobs to workers through the broker. The sweep frees jobs of dead workers and sends lost tasks again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send the tasks and return their number; the sweep sends what the broker refuses."""
+    """Send a task for each job, and return how many were sent. The sweep sends those that the broker refused."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -33,7 +33,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A quick worker may have postponed the job already.
+        # A fast worker may have set a new time meanwhile, which must not be overwritten.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -41,7 +41,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Enqueue after the transaction; errors are only logged, because the jobs are saved."""
+    """Send the tasks after the transaction. Errors are only logged, because the sweep sends them again."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
@@ -50,9 +50,10 @@ def send(task: str, pk: int) -> None:
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """Return the number of tasks in the queue, without running ones, and the oldest one's age in seconds.
+    """Return how many tasks wait in the queue, and how long the oldest one has waited, in seconds.
 
-    The age is 0 if unknown. Raises: DatabaseError and the broker's errors.
+    Tasks that workers have taken are not counted. The age is 0 if the broker does not tell it. Raises: DatabaseError
+    and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
@@ -71,7 +72,7 @@ sweeping = Signal()
 SENT_WITHIN = timedelta(seconds=10)
 
 
-# An older task that no worker began may be lost.
+# A task that no worker has begun after this time may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 
 
@@ -93,10 +94,10 @@ def sweep_all() -> None:
 
 
 def sweep(model: type[Job]) -> int:
-    """Free jobs of silent workers, enqueue jobs without a task, and return how many."""
+    """Free the jobs of silent workers, and send a task for each job without one; return the number of tasks."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # A live worker that saves its result locks its row.
+        # A locked row belongs to a worker that is alive and saves its result, so it is skipped.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
@@ -105,7 +106,10 @@ def sweep(model: type[Job]) -> int:
 
 
 def _find_lost(model: type[Job]) -> list[int]:
-    """Return the ids of rows whose task is lost: a queue still contains the tasks sent last."""
+    """Return the ids of jobs whose task is lost.
+
+    If the queue contains n tasks, these are the n tasks that were sent last. So older ones are lost.
+    """
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():

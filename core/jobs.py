@@ -1,4 +1,4 @@
-"""A row that is its own job: leased, kept by a heartbeat, retried, and freed by the sweep."""
+"""Rows that are jobs: a worker leases them, renews the lease by a heartbeat, and retries after errors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# The database's clock gives all times, because the clocks of machines differ.
+# All times are from the database's clock, because the clocks of machines differ.
 
 
 class Leased(models.Model):
     """A row that one process works on at a time.
 
-    ``lease`` is the random token of the process that may write, ``heartbeat_at`` its last sign of life. An instance
-    keeps its loaded lease.
+    ``lease`` is a random token of the process that may write the row. ``heartbeat_at`` is when that process last showed
+    that it is alive. An instance keeps the lease that it was loaded with.
     """
 
-    # A process without a heartbeat for this long counts as dead.
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
 
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
@@ -44,11 +43,11 @@ class Leased(models.Model):
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def held(self) -> QuerySet[Self]:
-        """Return the row while this instance's lease is valid; else no row."""
+        """Return the row if this instance's lease is still valid; else an empty queryset."""
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
     def lock(self) -> Self:
-        """Return the row as stored, locked until the transaction ends. Raises: LeaseLost."""
+        """Return the stored row, locked until the transaction ends. Raises: LeaseLost."""
         row = self.held().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
@@ -66,9 +65,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row and update it with ``values``; None if it is not free or not among ``rows``.
+    """Lease the row and set ``values``; None if another process has the lease, or it is not in ``rows``.
 
-    One UPDATE decides between callers.
+    A single UPDATE does this, so only one of several processes succeeds.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
@@ -81,7 +80,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Run a block while a thread renews the lease; a long failure of the database loses the lease."""
+    """Run a block while a thread renews the lease. If the database fails for long, the lease is lost."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -115,10 +114,10 @@ def pause_after(attempts: int) -> timedelta:
 
 
 class Job(Leased):
-    """A row that is work for a worker: WAITING, RUNNING while leased, then ended.
+    """A row that is a job: WAITING, RUNNING while it is leased, then finished.
 
-    No worker begins before ``retry_at`` (None: at once); ``enqueued_at`` is when the task was last sent. Between
-    attempts ``error`` explains the last failure. A concrete job has ``status`` and ``created_at``.
+    No worker begins before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. ``error`` is
+    the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]
@@ -149,7 +148,7 @@ class Job(Leased):
 
     @classmethod
     def restart_values(cls) -> dict[str, object]:
-        """Return the values that restart a job; its present worker loses the lease."""
+        """Return the values that restart a job. A worker that is running it loses the lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
         }  # fmt: skip
@@ -164,7 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """Postpone for a reason outside the job: this attempt does not count."""
+        """Postpone the job for a reason that is not its own, so this attempt is not counted."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -178,10 +177,10 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """Take the lease from a dead worker; a job that kills its workers ends after the last attempt."""
+        """End the attempt of a dead worker. A job that kills its workers fails after the last attempt."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that the job is due, or was ``ago``."""
+    """Return the condition that a job may begin now, or that it could ``ago`` before now."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

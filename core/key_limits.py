@@ -1,4 +1,4 @@
-"""The limits of an API key; authentication stores them as ``user.key_limits``."""
+"""The limits of an API key. Authentication stores them as ``user.key_limits``."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of one key. ``key`` is its public part; ``collections`` None means all of the user's.
+    """The limits of one API key. ``key`` is its public part. None for ``collections`` allows all of the user's.
 
-    A key with a ``source`` may only send documents to it.
+    A key with a ``source`` may only send documents to that source.
     """
 
     key: str
@@ -36,9 +36,9 @@ class KeyLimits:
     source: int | None = None
 
     def permit(self, permission: str) -> bool:
-        """Return whether the key may use the user's permission.
+        """Return whether the key may use a permission that its user has.
 
-        A permission for the whole site needs a key without a list of collections.
+        A permission for the whole site needs a key that is not limited to collections.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True
@@ -46,7 +46,7 @@ class KeyLimits:
 
 
 def get_limits(user: AnyUser) -> KeyLimits | None:
-    """Return the limits of the request's key; None for a person or an unlimited key."""
+    """Return the limits of the API key in use; None for a person or a key without limits."""
     limits: KeyLimits | None = getattr(user, "key_limits", None)
     return limits
 

@@ -11,7 +11,10 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
 
 
 def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Start the counter at 0 for these label values: ``increase()`` misses an event in the first sample."""
+    """Create the counter's series for all label values, at 0.
+
+    Prometheus' ``increase()`` does not see the event that creates a series.
+    """
     for labels in product(*values):
         counter.labels(*labels)
 

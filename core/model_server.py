@@ -1,4 +1,4 @@
-"""Requests to model servers, limited in time and size; no message contains the key."""
+"""Send requests to model servers, limited in time and size. No error message contains the API key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
 def hide_request(said: str, body: Any) -> str:
-    """Return the server's message; LEFT_OUT if it repeats words of ``body``, which contains users' texts."""
+    """Return the server's message, or LEFT_OUT if it repeats words of ``body``, which may be users' texts."""
     sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
     words = _split_words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))
@@ -48,7 +48,7 @@ QUOTED_CHARACTERS = 200
 
 
 def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return status and message as part of a sentence, without the key or parts of ``body``."""
+    """Return status and message of a refusal as part of a sentence, without the key or words of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = hide_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -63,13 +63,13 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The answer is too long; the message is for the operator."""
+    """The response is too long. The operator reads the message."""
 
 
 class ServerFailed(Exception):
-    """No usable answer; the message is part of a sentence for the operator.
+    """The server gave no usable response. The message is part of a sentence for the operator.
 
-    ``status`` is set if the server refused the request for good, else 0.
+    ``status`` is that of a refusal which another attempt cannot change, else 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -84,19 +84,19 @@ class ServerLate(ServerFailed):
 class ModelServer:
     """A server at one address, safe for threads and forks.
 
-    Raises: ValueError, with ``name``, if no header can contain the key.
+    Raises: ValueError if the key has characters that no HTTP header can contain.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library would quote the key in its message.
+        # The HTTP library's own error message would contain the key.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def post(self, body: dict[str, object], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Return status, headers and content; ``ends_at`` is by the monotonic clock.
+        """Return status, headers and content of the response. ``ends_at`` is a time of `time.monotonic`.
 
         Raises: httpx2.TimeoutException, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
@@ -123,9 +123,10 @@ class ModelServer:
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
-        """Return the content of an answer with status 200. Raises: ServerFailed, ServerLate.
+        """Return the content of a response with status 200. Raises: ServerFailed, ServerLate.
 
-        A busy or unreachable server gets several ``attempts``, after doubling pauses that respect Retry-After.
+        If the server is busy or not reachable, there are several ``attempts``. The pause between them doubles, and is
+        at least Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -156,7 +157,7 @@ class ModelServer:
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
     def _open_client(self) -> httpx2.Client:
-        """Return this process's client: a fork cannot share its parent's connections."""
+        """Return this process's client. After a fork, the child cannot use the connections of its parent."""
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
@@ -175,6 +176,6 @@ def parse_url(address: str) -> httpx2.URL:
 
 
 def retry_after_seconds(headers: httpx2.Headers) -> float:
-    """Return the seconds of Retry-After; 0 if it is missing or a date."""
+    """Return the seconds of the header Retry-After; 0 if it is missing or is a date."""
     asked = headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

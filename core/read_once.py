@@ -1,4 +1,4 @@
-"""Values that are read from the database at most once in a block, also by threads that copy its context."""
+"""Read a value from the database once in a block, also for threads that copy the block's context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _read: ContextVar[dict[object, Any] | None] = ContextVar("read_once", default=No
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Run the body with a new memory of what was read."""
+    """Run a block in which `get_or_read` reads each key once."""
     token = _read.set({})
     try:
         yield
@@ -22,7 +22,7 @@ def read_once() -> Iterator[None]:
 
 
 def get_or_read(key: object, read: Callable[[], V]) -> V:
-    """Return what was read for ``key`` in this block, or read it. Outside of a block it is always read."""
+    """Return the value for ``key``, read at most once in a `read_once` block. Outside a block, read it each time."""
     known = _read.get()
     if known is None:
         return read()

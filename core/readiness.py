@@ -1,6 +1,7 @@
-"""The checks of `/readyz`, within a deadline even if a server hangs.
+"""Check for `/readyz` whether the parts of the site work.
 
-Each app registers its checks in its module `readiness`. The sentences are public; the log has the errors.
+Each app registers its checks in its module `readiness`. The checks end within a deadline, even if a server hangs. Their
+sentences are public; errors are only logged.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ logger = logging.getLogger(__name__)
 DEADLINE_SECONDS = 1.5
 # The minimum of libpq; the deadline is shorter.
 CONNECT_TIMEOUT_SECONDS = 2
-# The kernel gives up a vanished server after 10 seconds.
+# The kernel gives up a server that has vanished after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# Findings of expensive checks are kept: a remote embedder may cost money per call.
+# The finding of an expensive check is used again for this time: a remote embedder may cost money for each call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -55,7 +56,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is kept for a while. Only its group's thread runs it."""
+    """A check whose finding is used again for a while. Only the thread of its group calls it."""
 
     check: Check
     finding: Finding | None = None
@@ -70,10 +71,10 @@ class Remembered:
 
 
 class CheckGroup:
-    """Checks that depend on the same server, run one after another in one thread.
+    """Checks that need the same server. One thread runs them, one after another.
 
-    A group has at most one thread and connection: probes wait for a round that hangs. ``hung`` is the state of a check
-    that does not answer. ``in_database`` sets a time-out for each statement.
+    A group has at most one thread and one connection. While a check hangs, later requests do not start another thread.
+    ``hung`` returns the state of a check that does not answer. ``in_database`` limits the time of each statement.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class CheckGroup:
                     has_timeout = self._in_database and name != "database"
                     with statements_within(STATEMENT_TIMEOUT_SECONDS) if has_timeout else nullcontext():
                         findings[name] = check()
-                except Exception:  # any error of a check is a finding
+                except Exception:
                     logger.exception("The readiness check %s failed.", name)
                     findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:

@@ -40,15 +40,15 @@ class Recent(Generic[K, V]):
             self._kept.clear()
 
 
-# An older partial file belongs to a killed process.
+# A partial file that is older was left by a killed process.
 ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file in one step: readers see all or none. Raises: OSError."""
+    """Replace the file in one step, so that no reader sees a part of it. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*"):
-        with contextlib.suppress(FileNotFoundError):  # another process may remove it first
+        with contextlib.suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED_AFTER_SECONDS:
                 left.unlink()
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")

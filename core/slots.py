@@ -1,4 +1,4 @@
-"""Slots that all processes of a web server share. PURE."""
+"""Limit how many processes and threads of a web server do something at once. PURE."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock between processes that are forked later, not between threads.
+    """A lock between processes that are forked after its creation. It does not work between threads.
 
-    The kernel releases it when its process is killed.
+    If a process is killed, the kernel releases its lock.
     """
 
     def __init__(self) -> None:
@@ -43,14 +43,17 @@ class FileLock:
 
 
 class Slots:
-    """At most ``number`` slots, shared by threads and by processes forked later."""
+    """A number of slots, shared by threads and by processes that are forked later."""
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
 
     @contextlib.contextmanager
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
-        """Run a block in a slot. Raises: TimeoutError when ``may_wait(seconds so far)`` is false."""
+        """Wait for a free slot and run a block in it.
+
+        ``may_wait`` gets the seconds waited so far. Raises: TimeoutError when it returns False.
+        """
         started = time.monotonic()
         while (held := self._try()) is None:
             if not may_wait(time.monotonic() - started):

@@ -1,4 +1,4 @@
-"""Threads for work that would block the event loop of the web process."""
+"""Run work in threads that would block the event loop of the web process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 
 from core.database import release_connections
 
-# Waiting for a model takes no processor time and no database connection.
+# While a search waits for a model, it uses no processor and no database connection.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-# No heartbeat may wait behind a hundred searches.
+# Heartbeats have their own threads, so that they do not wait behind searches.
 _RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ async def _run(threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.a
         try:
             return function(*args, **kwargs)
         finally:
-            # A pool's thread would otherwise keep its connection.
+            # The thread stays in the pool, so it must not keep a database connection.
             release_connections()
 
     return await sync_to_async(call, thread_sensitive=False, executor=threads)()

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans, if `ragsite.operations.telemetry` switches them on. PURE.
+"""Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on. PURE.
 
-Attributes are names or numbers, never text of documents, questions or answers; a span has an error's class, because its
-message may quote such text.
+Attributes are names and numbers, never text of documents, questions or answers. Of an error, only the class is
+recorded, because its message may contain such text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ Attribute = str | int | float | bool
 
 
 class Spans(Protocol):
-    """``begin`` makes a child of the current span; ``enter`` makes it current and returns an undo token."""
+    """A backend that records spans.
+
+    ``begin`` starts a child of the current span. ``enter`` makes it current, and returns a token for ``leave``.
+    """
 
     def begin(self, name: str, attributes: dict[str, Attribute]) -> Any: ...
 
@@ -39,9 +42,9 @@ def set_span_backend(spans: Spans | None) -> None:
 
 @contextmanager
 def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iterator[None]:
-    """Run a block, or a decorated function, in a span.
+    """Run a block or a decorated function in a span.
 
-    An asynchronous generator needs ``is_current=False``, because another context may close it.
+    An asynchronous generator needs ``is_current=False``, because it may be closed in another context.
     """
     spans = _spans
     if spans is None:

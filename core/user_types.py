@@ -1,5 +1,3 @@
-"""The type of a person who uses the site: an account or a visitor."""
-
 from __future__ import annotations
 
 from typing import TypeAlias

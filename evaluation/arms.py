@@ -1,6 +1,7 @@
-"""A visitor's arm in an experiment, and the interval of the difference between the arms. PURE.
+"""Assign visitors to the arms of an experiment, and estimate the difference between the arms. PURE.
 
-The arm is computed from a salt, so it is the same in every process, and independent with another salt.
+The arm is computed from a salt and the visitor. So all processes agree, and experiments with other salts are
+independent.
 
 The interval is valid however often it is computed. Without an effect, the likelihood ratio of an effect drawn from a
 normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
@@ -23,7 +24,8 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The test is most sensitive to an effect of five percentage points. Any value fixed beforehand keeps ``ALPHA``.
+# The test is most sensitive to an effect of five percentage points. The error rate stays ``ALPHA`` for any value, if it
+# is fixed before the experiment.
 TAU = 0.05
 
 
@@ -33,9 +35,9 @@ class Arm(StrEnum):
 
 
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
-    """Return the visitor's arm, both equally likely, or None if the visitor takes no part.
+    """Return the visitor's arm, or None if the visitor takes no part. Both arms are equally likely.
 
-    A larger ``traffic_share`` keeps earlier arms. An empty subject has no arm.
+    If ``traffic_share`` grows, visitors keep their arms. An empty ``subject`` has no arm.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
@@ -49,7 +51,7 @@ def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Treatment minus control with its interval, which is infinite if all visitors are alike."""
+    """The mean of the treatment minus the mean of the control. The interval is infinite if all visitors are alike."""
 
     difference: float
     low: float
@@ -65,10 +67,10 @@ class Effect:
 
 
 def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
-    """Return the difference of the means with its always-valid interval, or None if an arm has too few visitors.
+    """Return the difference of the means with its interval, or None if an arm has too few visitors.
 
     Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate, because an
-    arm may miss a rare event by chance.
+    arm may have no rare event just by chance.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

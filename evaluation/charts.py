@@ -1,7 +1,7 @@
-"""Charts as inline SVG, with a legend and the same numbers as a table.
+"""Compute charts, which `admin/evaluation/_chart.html` draws as inline SVG, with a legend and a table of the numbers.
 
-`admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes ids unique), ``title``, ``description``,
-``axis`` (heading of the table's first column) and ``empty``. Values are 0 or more; None is unknown.
+The page sets ``name`` (makes ids unique), ``title``, ``description``, ``axis`` (heading of the table's first column)
+and ``empty`` (the text without a chart). Values are 0 or more; None is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# Maps a name to one value per label.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 
@@ -43,9 +42,9 @@ class ColumnPart(TypedDict):
 class ChartFrame(TypedDict):
     """The parts that all charts have.
 
-    ``ticks`` are a line's height, its label's height and its label. ``marks`` are a label's place, anchor and text.
-    ``groups`` are the shapes of a label with its address. ``names`` are series with their colours, ``rows`` the labels
-    with their numbers.
+    ``ticks`` have the height of a line, the height of its label, and the label. ``marks`` have the place of a label,
+    its anchor, and the label. ``groups`` have the address of a label and its shapes. ``names`` are the series with
+    their colours; ``rows`` are the table's rows.
     """
 
     role: str
@@ -57,14 +56,14 @@ class ChartFrame(TypedDict):
 
 
 class Drawing(ChartFrame):
-    """A chart. ``lines`` are the points of each line, and its colour."""
+    """A chart. ``lines`` have the points of a line, and its colour."""
 
     lines: list[tuple[str, str]]
     is_drawn: bool
 
 
-def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Return two to seven round numbers from 0 to at least ``highest``; ``whole`` allows only integers."""
+def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
+    """Return two to seven round numbers from 0 to at least ``highest``; with ``whole``, only integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -73,16 +72,15 @@ def ticks(highest: float, *, whole: bool = False) -> list[float]:
     return [number * step for number in range(max(1, math.ceil(highest / step - 1e-9)) + 1)]
 
 
-def line_chart(
+def draw_line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
-    """Draw a line per series, broken where a value is unknown.
+    """Draw a line for each series. It has a gap where a value is unknown.
 
-    The axis reaches at least ``most``. ``links`` has an address per label. If no value is known, the page shows
-    ``empty``.
+    The axis ends at ``most`` or higher. ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
-    axis = ticks(max([most, *known]))
+    axis = choose_ticks(max([most, *known]))
     step = (RIGHT - LEFT - 20) / max(1, len(labels) - 1)
     places = [LEFT + 10 + (index * step if len(labels) > 1 else step / 2) for index in range(len(labels))]
     lines = []
@@ -98,15 +96,15 @@ def line_chart(
     return {**_draw_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
 
 
-def stacked_bars(
+def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """Draw a column per label: the stacked values of all series, the first at the bottom.
+    """Draw a column for each label, with the values of all series on top of each other, the first at the bottom.
 
-    The first ``low`` columns have a warning's colour. If all values are 0 or unknown, the page shows ``empty``.
+    The first ``low`` columns are coloured as a warning.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
-    axis = ticks(max(totals, default=0.0), whole=True)
+    axis = choose_ticks(max(totals, default=0.0), whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
     groups = []
     for index, label in enumerate(labels):
@@ -151,7 +149,6 @@ def _draw_frame(
             (f"{_compute_height(tick, axis):.2f}", f"{_compute_height(tick, axis) + 4:.2f}", number(tick))
             for tick in axis
         ],
-        # At most six labels, evenly spaced; labels at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
         "names": list(zip(series, cycle(COLOURS), strict=False)),

@@ -1,5 +1,3 @@
-"""Settings and checks of judging."""
-
 from __future__ import annotations
 
 import hashlib
@@ -20,13 +18,19 @@ if TYPE_CHECKING:
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Return whether the model judges this answer: a fixed share JUDGE_SAMPLE_RATE of all ids."""
+    """Return whether the language model judges this answer.
+
+    Its id decides; the share of answers is JUDGE_SAMPLE_RATE.
+    """
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
-def judge(kind: str, meter: Meter) -> Judge:
-    """Return the judge. Only workers may call it: it imports DeepEval. Raises: JudgeUnavailable without a judge."""
+def build_judge(kind: str, meter: Meter) -> Judge:
+    """Return the judge of this kind. Raises: JudgeUnavailable if none is configured.
+
+    Call it only in workers, because it imports DeepEval.
+    """
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()
     if not settings.EVALUATE_WITH_MODEL:
@@ -42,7 +46,7 @@ def judge(kind: str, meter: Meter) -> Judge:
 
 
 @register()
-def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
+def check_judge_settings(**_: Any) -> list[CheckMessage]:
     if not settings.JUDGE_BASE_URL and not settings.JUDGE_MODEL:
         return []
     if not (settings.JUDGE_BASE_URL and settings.JUDGE_MODEL):
@@ -55,7 +59,7 @@ def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def numbers_make_sense(**_: Any) -> list[CheckMessage]:
+def check_judge_numbers(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     if not 0 <= settings.JUDGE_SAMPLE_RATE <= 1:
         messages.append(Error("JUDGE_SAMPLE_RATE must lie between 0 and 1.", id="evaluation.E002"))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of the exceptions of evaluation; users see the message."""
+    """Base of the errors of evaluation. Users see the message."""
 
 
 class UnreadableTestSet(EvaluationError):
@@ -10,4 +10,4 @@ class UnreadableTestSet(EvaluationError):
 
 
 class UntrustworthyRun(EvaluationError):
-    """The measured thing was not the requested thing, so there are no figures."""
+    """Something else was measured than requested, such as a fallback, so the run has no figures."""

@@ -1,4 +1,4 @@
-"""The required and forbidden words and the length of an answer, and its points. PURE."""
+"""Grade an answer by the words it must and must not contain, and by its length. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer loses one point up to this multiple of the length.
+# A complete answer that is too long loses one point, up to this multiple of the expected length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -21,10 +21,10 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """The expectations for an answer.
+    """What an answer must be like.
 
-    A good answer contains one alternative (separated by `|`) of each item of ``must``, and no item of ``must_not``.
-    ``longest`` is in characters; None: any length. ``refusal``: the documents do not answer.
+    It must contain each item of ``must``, which may list alternatives separated by `|`, and no item of ``must_not``.
+    ``longest`` is its length in characters; None: any. ``refusal``: the documents do not answer the question.
     """
 
     must: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The 0 to 3 points of an answer, with the expectations that it misses.
+    """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
     ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters without markers.
     ``is_on_page``: the answer and the texts beside it contain all of ``must``.
@@ -60,11 +60,11 @@ class Grade:
 def grade(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
-    """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
+    """Return the grade of an answer with this ``text``, shown with the texts ``beside`` it.
 
-    3 points: all of ``must``, none of ``must_not``, within the length; 2 points: within three times the length; 1
-    point: half of ``must``, or an expected document is cited (``cites_expected``); else 0. A refusal gets 1 point if
-    the texts beside it contain all of ``must``, else 0. If a refusal is expected, it gets 3 points and an answer 0.
+    3 points: all of ``must``, none of ``must_not``, not too long. 2 points: too long, up to three times. 1 point: half
+    of ``must``, or an expected document is cited (``cites_expected``). A refusal gets 1 point if the texts beside it
+    contain all of ``must``. If a refusal is expected, it gets 3 points, and an answer 0. All others get 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -93,7 +93,7 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 def _contains(words: str, alternatives: str) -> bool:
     """Return whether the normalized words contain an alternative.
 
-    It begins at a word, and its last word may be longer; a number is whole.
+    A match begins at a word, and may end within a longer one. A number is matched as a whole.
     """
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
@@ -111,6 +111,6 @@ def _compile_pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """Return the text in lower case with plain quotes and dashes, without emphasis, and with 1,234 as 1234."""
+    """Return the text in lower case, with plain quotes and dashes, without emphasis, and with 1234 for 1,234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

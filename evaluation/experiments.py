@@ -1,4 +1,4 @@
-"""Experiments: two search profiles, each for a part of the visitors, and their comparison."""
+"""Run experiments, which give visitors one of two search profiles, and compare the profiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
 from evaluation.arms import Arm, Effect, assign, estimate_effect
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, name_version, register_chooser
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# A visitor's answers count for this time after the first.
+# An answer is counted if the visitor asked within this time after the visitor's first question.
 OBSERVATION = "24 hours"
 
 
 class ExperimentRefused(Exception):
-    """The experiment cannot be started or ended now. The message is for the admin."""
+    """The experiment cannot be started or ended now. The admin shows the message."""
 
 
 def choose(subject: str) -> NamedProfile | None:
-    """Return the profile of the visitor's arm, or None outside a running experiment.
+    """Return the search profile of the visitor's arm; None if no experiment runs, or the visitor takes no part.
 
     Raises: ImproperProfile if the arm's settings cannot be read.
     """
@@ -41,25 +41,25 @@ def choose(subject: str) -> NamedProfile | None:
         .filter(state=Experiment.State.RUNNING)
         .first()
     )
-    arm = arm_of(running, subject) if running is not None else None
+    arm = find_arm(running, subject) if running is not None else None
     if running is None or arm is None:
         return None
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return name_version(version)
-    # The built-in profile is as it was at the start.
+    # The built-in profile's settings were stored at the start, because a release may change them.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
-def arm_of(experiment: Experiment, subject: str) -> Arm | None:
+def find_arm(experiment: Experiment, subject: str) -> Arm | None:
     return assign(experiment.salt, subject, experiment.traffic_share)
 
 
 register_chooser(choose)
 
 
-# Answers of one visitor are alike, so there is one row per visitor. Answers without the profile are left out: the asker
-# chose a method, or there was no search.
+# Returns a row for each visitor, because the answers of one visitor are not independent. Answers that did not use the
+# profile are left out: the visitor chose a method, or there was no search.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -99,9 +99,9 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """An arm's visitors, with a number for each visitor and metric.
+    """The outcome of one arm: a number for each visitor and metric.
 
-    ``observed`` visitors do not count elsewhere yet.
+    ``observed`` counts visitors whose time is not over; the other fields leave them out.
     """
 
     arm: Arm
@@ -114,7 +114,10 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcomes of both arms. ``effects`` are by metric, the deciding one first; None with too few visitors."""
+    """The outcomes of both arms.
+
+    ``effects`` are by metric, the deciding one first; None if there are too few visitors.
+    """
 
     experiment: Experiment
     control: ArmOutcome
@@ -133,7 +136,6 @@ class Report:
 
 
 def report(experiment: Experiment) -> Report:
-    """Return the report of a started experiment, until now or until its end."""
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -147,9 +149,9 @@ def report(experiment: Experiment) -> Report:
     with connection.cursor() as cursor:
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
-            # Keep this equal to `Conversation.subject`.
+            # This must equal `Conversation.subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
-            arm = arm_of(experiment, subject)
+            arm = find_arm(experiment, subject)
             if arm is None:
                 continue
             outcome = treatment if arm is Arm.TREATMENT else control
@@ -182,7 +184,7 @@ def describe_verdict(summary: Report) -> str:
 
 
 def format_points(difference: float) -> str:
-    return f"{fixed(100 * difference, 1, signed=True)} pp"
+    return f"{format_fixed(100 * difference, 1, signed=True)} pp"
 
 
 def start(experiment: Experiment, started_by: User) -> Experiment:
@@ -191,7 +193,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
     Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
-        # Simultaneous starts wait for each other.
+        # The lock makes simultaneous starts wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:
@@ -214,7 +216,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
 
 
 def end(experiment: Experiment, ended_by: User) -> Experiment:
-    """End the experiment and store its conclusion. Raises: ExperimentRefused if it does not run."""
+    """End a running experiment, and store its conclusion. Raises: ExperimentRefused if it does not run."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if experiment.state != Experiment.State.RUNNING:

@@ -1,5 +1,3 @@
-"""Numbers and days in the reader's language, for text made in Python."""
-
 from __future__ import annotations
 
 from datetime import date
@@ -8,22 +6,22 @@ from django.template.defaultfilters import floatformat
 from django.utils.formats import date_format
 
 
-def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """Return the number with ``digits`` decimals and thousands separators; ``signed`` adds a plus."""
+def format_fixed(value: float, digits: int, *, signed: bool = False) -> str:
+    """Return the number with ``digits`` decimals and thousands separators, and with a plus if ``signed``."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 
 
-def whole(value: float) -> str:
-    return fixed(value, 0)
+def format_whole(value: float) -> str:
+    return format_fixed(value, 0)
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    return "–" if share is None else f"{fixed(100 * share, digits)}%"
+def format_percent(share: float | None, digits: int = 1) -> str:
+    return "–" if share is None else f"{format_fixed(100 * share, digits)}%"
 
 
 def day_and_month(day: date) -> str:
-    """Return the day and the abbreviated month: 23 Oct, 23 okt."""
-    # Only Django's full names follow the capitals of the language.
+    """Return the day and the short name of the month, such as 23 Oct or 23 okt."""
+    # Only Django's full names of months follow the language's use of capitals.
     has_capital = date_format(day, "F")[:1].isupper()
     return date_format(day, "j M" if has_capital else "j b")

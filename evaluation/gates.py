@@ -1,7 +1,7 @@
-"""Gates: measurements before a search profile, a draft of documents or instructions are published.
+"""Gates: a search profile, a draft or instructions are measured before they are published.
 
-A gate says whether the candidate is significantly worse than the published state, not whether it is good. Few questions
-give few significant differences.
+A gate tests whether the candidate is significantly worse than the published state. With few questions, it finds few
+differences. It does not say whether the candidate is good.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering import writers
 from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
-from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, instructions_in_force, request_run
+from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, find_active_instructions, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
-from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.sets.resolution import fingerprint, list_measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
@@ -46,7 +46,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """A profile and instructions on documents. ``run`` is the newest run that counts."""
+    """A profile and instructions on some documents. ``run`` is the newest run that measured exactly these."""
 
     name: str
     profile: NamedProfile
@@ -54,8 +54,7 @@ class GateSide:
     draft: Draft | None = None
     run: EvaluationRun | None = None
 
-    def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
-        """Return the side's runs with the same settings and documents, newest first."""
+    def find_runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
@@ -67,7 +66,7 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """A gate's verdict on ``candidate`` compared with the published state ``in_force``.
+    """The verdict of a gate on ``candidate``, compared with the published state ``in_force``.
 
     ``failure`` has the errors of the last runs.
     """
@@ -84,7 +83,7 @@ class GateCheck:
         return self.candidate, self.in_force
 
     @property
-    def objects(self) -> bool:
+    def is_objection(self) -> bool:
         return self.verdict not in (Verdict.IN_FORCE, Verdict.PASSED)
 
 
@@ -94,11 +93,11 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
-    Versions and instructions are compared with the active ones on the documents in service; a draft's documents with
-    those in service, by the active profile. Only runs on the current documents and questions count. Raises:
-    ImproperProfile if the version cannot be read.
+    A version or instructions are compared with the active ones, on the published documents. The documents of a draft
+    are compared with the published ones, searched with the active profile. Only runs on the current documents and
+    questions are used. Raises: ImproperProfile if the version cannot be read.
     """
-    now, told = active_profile(), instructions_in_force(policy.evaluation_set, get_run_kind(policy))
+    now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
         candidate = GateSide(str(subject.working_copy or subject), now, told, subject)
         in_force = GateSide(str(subject.collection), now, told)
@@ -117,7 +116,7 @@ def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
 
 def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> GateCheck:
     kind = get_run_kind(policy)
-    questions = measured_questions(policy.evaluation_set, kind)
+    questions = list_measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
     asked = fingerprint(questions, kind)
@@ -132,7 +131,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
             is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED
         return GateCheck(policy, candidate, in_force, verdict, comparison)
-    missing = [side.runs(policy) for side in (candidate, in_force) if side.run is None]
+    missing = [side.find_runs(policy) for side in (candidate, in_force) if side.run is None]
     are_waiting = all(runs.filter(status__in=UNFINISHED).exists() for runs in missing)
     last = [run for runs in missing if (run := runs.first()) is not None]
     failure = " ".join(run.error or run.unreliable_reason for run in last).strip()
@@ -143,7 +142,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Request the runs that the gate lacks, and return them.
+    """Request the runs that the gate still needs, and return them.
 
     Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
@@ -173,17 +172,17 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
-    done = side.runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
+    done = side.find_runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
     return done.filter(corpus_version=corpus_version(collection), conditions=conditions(get_run_kind(policy))).first()
 
 
 def are_documents_guarded(collection: Collection) -> bool:
-    """Return whether a gate requires drafts for changes of the collection's documents."""
+    """Return whether a gate requires that the collection's documents change only by drafts."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
 def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
-    """Yield the objections of the gates required for the version, or for the draft's collection."""
+    """Yield the objections of all gates that the version, or the draft, must pass."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
         kind = "drafts"
@@ -192,9 +191,9 @@ def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
         kind, policies = "versions", policies.filter(required_for_publishing=True)
     for policy in policies:
         checked = check(policy, subject)
-        if checked.objects:
+        if checked.is_objection:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
-            yield Objection(reason_of(checked), address)
+            yield Objection(describe_check(checked), address)
 
 
 _REASONS = {
@@ -216,24 +215,24 @@ _REASONS = {
 }
 
 
-def reason_of(checked: GateCheck) -> str:
+def describe_check(checked: GateCheck) -> str:
     facts = {
         "set": checked.policy.evaluation_set,
         "candidate": checked.candidate.name,
         "in_force": checked.in_force.name,
         "metric": checked.policy.get_metric_display(),
-        "allowed": fixed(checked.policy.largest_loss, 3),
+        "allowed": format_fixed(checked.policy.largest_loss, 3),
     }
     if checked.comparison is not None and (difference := checked.comparison.difference) is not None:
-        low, high = fixed(difference.low, 3, signed=True), fixed(difference.high, 3, signed=True)
-        facts |= {"difference": fixed(difference.mean, 3, signed=True), "interval": f"{low} … {high}"}
+        low, high = format_fixed(difference.low, 3, signed=True), format_fixed(difference.high, 3, signed=True)
+        facts |= {"difference": format_fixed(difference.mean, 3, signed=True), "interval": f"{low} … {high}"}
     return str(_REASONS[checked.verdict]) % facts
 
 
-def instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """Return a gate for each set of the collection that an answers run can ask.
+def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
+    """Return a gate for each set of the collection with questions that an answers run can ask.
 
-    It is the set's own gate if that measures answers; otherwise one that allows no loss.
+    If the set's own gate does not measure answers, a gate is returned that allows no loss.
     """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
@@ -249,33 +248,33 @@ def instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version after its gates pass, or at once without a gate or a language model.
+    """Activate the version when its gates have passed; at once without gates or without a language model.
 
     Return whether it is measured first.
     """
-    if not writers.list_language_models() or not instruction_gates(version.collection_id):
+    if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
     version.save(update_fields=["requested_at", "requested_by", "outcome"])
-    settle_instructions()
+    decide_instructions()
     return True
 
 
-def settle_instructions() -> None:
-    """Activate or reject waiting versions whose gates have a verdict; the next call resumes after a crash."""
+def decide_instructions() -> None:
+    """Activate or reject the waiting versions whose gates have a verdict. If this crashes, the next call continues."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():
             version = waiting.select_for_update(of=["self"], skip_locked=True).filter(pk=pk).first()
             if version is not None:
-                _settle(version)
+                _decide_instructions(version)
 
 
-def _settle(version: CollectionInstructions) -> None:
-    checks = [check(policy, version) for policy in instruction_gates(version.collection_id)]
+def _decide_instructions(version: CollectionInstructions) -> None:
+    checks = [check(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
-    told = " ".join(map(reason_of, counted or checks))
+    told = " ".join(map(describe_check, counted or checks))
     if all(checked.verdict is Verdict.PASSED for checked in counted):
         version.activate(told or _t("It was not measured."))
         return
@@ -283,7 +282,7 @@ def _settle(version: CollectionInstructions) -> None:
         run
         for checked in counted
         for side in checked.sides
-        for run in side.runs(checked.policy).filter(created_at__gte=version.requested_at)
+        for run in side.find_runs(checked.policy).filter(created_at__gte=version.requested_at)
         if run.status not in UNFINISHED and not run.is_reliable
     ]
     if ended or any(checked.verdict is Verdict.WORSE for checked in counted):

@@ -1,7 +1,7 @@
-"""Judging answers in the background: waiting answers, the token budget, and one judgement.
+"""Judge answers in the background, within a daily budget of tokens.
 
-Each score is stored at once, in case the worker is killed. An error never becomes a number. :func:`request_forgotten`
-finds answers whose web process died before its request.
+Each score is stored at once, in case the worker is killed. An error is stored as an error, never as a score.
+:func:`request_forgotten` finds answers whose web process died before it requested judgements.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# Well below the time after which the broker gives the task to a second worker.
+# This is less than the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
-def tokens_spent() -> int:
+def count_spent_tokens() -> int:
     usage = JudgeUsage.objects.filter(day=timezone.localdate()).first()
     return usage.total_tokens if usage is not None else 0
 
 
 class JobMeter:
-    """The ``Meter`` of a leased job; it counts tokens at once, in case the worker is killed."""
+    """Checks the limits of a leased job, and stores its tokens at once, in case the worker is killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -64,7 +64,7 @@ class JobMeter:
         if time.monotonic() > self._deadline:
             raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")
         budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-        if budget and tokens_spent() >= budget:
+        if budget and count_spent_tokens() >= budget:
             raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
@@ -85,8 +85,8 @@ MOST_AT_ONCE = 500
 
 
 def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create the answer's missing judgements for a worker."""
-    wanted = planned_judges(answer) if judges is None else judges
+    """Create those judgements of the answer that do not exist yet, and queue them."""
+    wanted = choose_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
     waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
@@ -94,8 +94,8 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
     return judgements
 
 
-def planned_judges(answer: Answer) -> list[str]:
-    """Return the judges of an answer. The model judges a sample, without answers that repeat another."""
+def choose_judges(answer: Answer) -> list[str]:
+    """Return the judges of an answer: the rules, and the model for a sample of answers that repeat no other."""
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
@@ -103,7 +103,7 @@ def planned_judges(answer: Answer) -> list[str]:
 
 
 def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Restart these judgements with the current judge and return their number."""
+    """Judge again with the current judges, and return the number of judgements."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
@@ -128,9 +128,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge(judgement_id: int) -> Judgement | None:
-    """Attempt the judgement and return it, or None if the lease failed or was lost.
+    """Try to judge once; return the judgement, or None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if it may help.
+    An error is stored, with the time of the next attempt if another may succeed.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -154,9 +154,9 @@ def judge(judgement_id: int) -> Judgement | None:
 
 
 def _measure(judgement: Judgement) -> None:
-    """Measure the metrics without a score. Raises: JudgeError, which names the failed metrics."""
+    """Measure the metrics that have no score yet. Raises: JudgeError, which names the failed metrics."""
     case = make_case(judgement.answer)
-    judge = conf.judge(judgement.judge, JobMeter(judgement))
+    judge = conf.build_judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
     metrics = judge.metrics(case)
     if not metrics:
@@ -205,14 +205,17 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def make_case(answer: Answer) -> Case:
-    """Return the answer with its question as searched, and its stored sources without blank ones."""
+    """Return the answer with its sources, for a judge.
+
+    The question is the one that was searched; blank sources are left out.
+    """
     return Case(
-        question=answer.standing_alone,
+        question=answer.standalone_question,
         answer=answer.text,
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        # None means that the text itself shows its markers.
+        # None means that every ``[n]`` in the text is a marker.
         markers=_load_markers(answer) or None,
     )
 
@@ -223,7 +226,6 @@ def _load_markers(answer: Answer) -> tuple[Marker, ...]:
 
 
 def _read_source(saved: SourcePayload) -> ContextSource:
-    """Rebuild the source from its stored form (``chat.streaming.payloads.source``)."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],
@@ -254,8 +256,11 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
-def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors, the rules' first, and a row for each unfinished judge."""
+def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
+    """Return the scores and errors of the answer, those of the offline judge first.
+
+    A judge that has not finished gets a row of its own.
+    """
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # "offline" before "model"
@@ -274,6 +279,6 @@ def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
-    # `request_forgotten` finds the answer if the database crashes before this write is on disk.
+    # If a crash loses this write, `request_forgotten` finds the answer.
     with not_waiting():
         request_judgements(answer)

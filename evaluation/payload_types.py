@@ -1,12 +1,13 @@
-"""Types of the JSON that evaluation stores. Pure Python."""
-
 from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
 
 class ExpectedPassagePayload(TypedDict):
-    """An expected passage of a question. ``rank`` is None if the search missed it; ``resolved`` if it still exists."""
+    """An expected passage.
+
+    ``rank`` is None if the search did not find it. ``resolved``: it is still in the documents.
+    """
 
     source: str
     quote: str
@@ -16,8 +17,6 @@ class ExpectedPassagePayload(TypedDict):
 
 
 class MeasuredCitationPayload(TypedDict):
-    """A citation of a measured answer."""
-
     marker: int
     source: str
     title: str
@@ -26,7 +25,7 @@ class MeasuredCitationPayload(TypedDict):
 
 
 class UnmetPayload(TypedDict, total=False):
-    """The expectations that an answer's text does not meet. ``too_long`` counts characters."""
+    """The expectations that an answer does not meet. ``too_long`` counts characters."""
 
     missing: list[str]
     forbidden: list[str]
@@ -34,7 +33,7 @@ class UnmetPayload(TypedDict, total=False):
 
 
 class MetricJudgementPayload(TypedDict, total=False):
-    """The judge's score from 0 to 1 with its reason, or an error."""
+    """A judge's score in [0, 1] with its reason, or an error."""
 
     score: float
     reason: str
@@ -42,8 +41,6 @@ class MetricJudgementPayload(TypedDict, total=False):
 
 
 class MeanPayload(TypedDict):
-    """A mean over ``questions``, with its 95 % bounds."""
-
     mean: float
     low: float
     high: float
@@ -56,7 +53,7 @@ class PercentilesPayload(TypedDict):
 
 
 class RunUsagePayload(TypedDict):
-    """The used tokens of all answers. ``cost`` is None without prices."""
+    """The tokens of all answers of a run. ``cost`` is None if the model has no price."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -64,7 +61,7 @@ class RunUsagePayload(TypedDict):
 
 
 class JudgedMetricPayload(TypedDict):
-    """A mean over the scores of the judge, which is missing without scores, and the number of errors."""
+    """The mean of a judge's scores, missing if there are none, and the number of errors."""
 
     mean: NotRequired[float]
     low: NotRequired[float]
@@ -79,7 +76,7 @@ class JudgedPayload(TypedDict):
 
 
 class AnswerFiguresPayload(TypedDict, total=False):
-    """The figures that only a run of answers has. A figure that was not measured is absent."""
+    """The figures that only an answers run has. A figure that was not measured is missing."""
 
     first_token_ms: PercentilesPayload
     usage: RunUsagePayload
@@ -87,7 +84,7 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
 
 class SummaryPayload(AnswerFiguresPayload, total=False):
-    """The figures of a finished run; empty before its end. ``latency_ms`` is the time of a question."""
+    """The figures of a finished run; empty until then. ``latency_ms`` is the time of a question."""
 
     questions: int
     metrics: dict[str, MeanPayload]
@@ -95,9 +92,9 @@ class SummaryPayload(AnswerFiguresPayload, total=False):
 
 
 class SearchFiguresPayload(TypedDict):
-    """The figures of an embedder.
+    """The figures of one embedder.
 
-    ``first`` is the share of questions whose first passage is right, ``milliseconds`` the median of a search.
+    ``first`` is the share of questions whose first passage is right, ``milliseconds`` the median time of a search.
     """
 
     ndcg: float
@@ -106,7 +103,7 @@ class SearchFiguresPayload(TypedDict):
 
 
 class EmbedderFiguresPayload(TypedDict):
-    """Two embedders on the evaluation set ``set``, or on all sets if it is empty.
+    """The figures of two embedders on the evaluation set ``set``; on all sets if it is empty.
 
     ``difference`` is the mean difference of nDCG, with its interval from ``low`` to ``high``.
     """

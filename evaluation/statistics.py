@@ -1,4 +1,4 @@
-"""Measures of rankings, means with intervals, losses beyond chance, and percentiles. PURE."""
+"""Metrics of rankings, means with intervals, tests for a loss, and percentiles. PURE."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-# A ranking is a list of document identifiers, best first, each at most once. A grade above 0 is relevant. Every metric
-# is in [0, 1], better when higher, and 0 for an empty ranking and for a query without a relevant document.
+# A ranking has document ids, best first, each at most once. A document with a grade above 0 is relevant. Every metric
+# is in [0, 1], better when higher, and 0 for an empty ranking or a query without a relevant document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
@@ -19,12 +19,12 @@ TOP_K = 50
 
 
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return the discounted gain of the first ``k``, divided by the gain of the best possible ``k``.
+    """Return the discounted gain of the first ``k``, divided by the gain of the best possible ranking.
 
     The best possible ranking has the judged documents by grade, also those that the corpus lacks. The gain is the
-    grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; 0 for a grade below 0. The
-    gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice. Source:
-    Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    grade, at least 0, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1. The gain at rank r
+    is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice. Source: Järvelin and
+    Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
     head = _cut(ranking, k)
     best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
@@ -78,10 +78,10 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expected passage in the current documents.
+    """An expected passage, and the current chunks with its words.
 
-    ``chunk_ids`` contain its words. A ``whole`` document is found with any of its passages. An expectation without
-    ``document_id``, or without a chunk and not whole, is gone.
+    ``whole``: any passage of the document will do. The passage is gone if there is no ``document_id``, or if it has no
+    chunk and is not ``whole``.
     """
 
     key: int
@@ -97,25 +97,26 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking with its grades, and the rank (or None) of each expectation by key."""
+    """A ranking with its grades. ``ranks`` maps the key of an expectation to its rank, or None."""
 
     ranking: tuple[str, ...]
     grades: dict[str, int]
     ranks: dict[int, int | None]
 
 
-def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
-    """Rank the (chunk id, document id) pairs that were ``found``, best first, as units.
+def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
+    """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
-    Chunks of one expected passage are one unit, at the best chunk's rank; so are expected passages that share a chunk,
-    or a document expected whole. If only whole documents are expected, documents are ranked by their best chunk, as
-    BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
+    The ranking has units. All chunks of an expected passage are one unit, at the rank of the best chunk. Expected
+    passages that share a chunk are one unit, and so is a document that is expected whole. If only whole documents are
+    expected, documents are ranked by their best chunk, as in BEIR's figures. An expected passage that no longer exists
+    keeps its grade, so it lowers the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Passages of a whole document belong to its unit.
+    # Whole documents come first, because other expected passages of the document belong to the same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -141,17 +142,16 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
 
 
 RESAMPLES = 2000
-# Values that a bootstrap draws together: 8 MB.
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# The test tries all 1,024 combinations of signs.
+# Up to this number of differences, the test tries all combinations of signs (1,024).
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries with its 95 % bounds. All three are equal for a single query."""
+    """A mean over queries with its 95 % interval. All three numbers are equal for a single query."""
 
     mean: float
     low: float
@@ -168,7 +168,7 @@ class Percentiles:
 
 
 def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """Return the mean of one value per query, with the percentile bootstrap's 95 % interval over queries.
+    """Return the mean of one value per query, with its 95 % interval by the percentile bootstrap over queries.
 
     The seed is fixed. Raises: ValueError without a value. Source: Efron and Tibshirani, "An Introduction to the
     Bootstrap", 1993, chapter 13.
@@ -186,14 +186,15 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
     return Interval(float(sample.mean()), float(low), float(high))
 
 
-def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
-    """Return the mid-p value of a mean as low as this, if each difference had either sign with equal probability.
+def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
+    """Return the probability of a mean as low as this, if the sign of each difference were random (mid-p value).
 
-    Lower means count 1 and equal means one half. The value is at least 1 / 2^(n+1) for n differences that are not 0, so
-    few differences are never a loss beyond chance, and 1 without any. Exact up to EXACT_FLIPS differences, beyond that
-    from ``resamples`` random flips. Source: Smucker, Allan and Carterette, "A Comparison of Statistical Significance
-    Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests
-    in Discrete Distributions", Journal of the American Statistical Association 1961 (the mid-p value).
+    A lower mean counts 1, an equal one a half. For n differences that are not 0, the result is at least 1 / 2^(n+1), so
+    few differences are never a loss beyond chance; without any it is 1. It is exact up to EXACT_FLIPS differences;
+    beyond that, it is estimated from ``resamples`` random flips. Source: Smucker, Allan and Carterette, "A Comparison
+    of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's randomization test);
+    Lancaster, "Significance Tests in Discrete Distributions", Journal of the American Statistical Association 1961 (the
+    mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:
@@ -203,22 +204,21 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
     else:
         signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
     flipped, seen = signs @ sample, sample.sum()
-    # Sums in another order may differ in their last digits.
     equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)
     return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
 
 
 def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
-    """Return whether a paired difference is a loss of more than ``allowed``, beyond chance.
+    """Return whether there is a loss of more than ``allowed`` that chance does not explain.
 
-    The whole 95 % ``interval`` must be below ``-allowed``, and the `chance_of_loss` of the ``differences`` (zeros may
-    be left out) at most 2.5 %: the interval of a few queries is too narrow.
+    Two conditions must be met, because the interval of a few queries is too narrow. The whole 95 % ``interval`` is
+    below ``-allowed``. `compute_chance_of_loss` of the ``differences`` (zeros may be left out) is at most 2.5 %.
     """
-    return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
+    return interval.high < -allowed and compute_chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the interpolated percentile at ``percent``, 0 to 100. Raises: ValueError without values."""
+    """Return the percentile at ``percent``, 0 to 100, interpolated. Raises: ValueError without values."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A percentile needs at least one value.")
@@ -226,7 +226,6 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Return the percentiles of the values. Raises: ValueError without values."""
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 

@@ -1,5 +1,3 @@
-"""Background work of evaluation; every task may run twice."""
-
 from __future__ import annotations
 
 from celery import shared_task
@@ -17,16 +15,16 @@ def judge_answer(judgement_id: int) -> None:
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
     measuring.measure(run_id)
-    gates.settle_instructions()
+    gates.decide_instructions()
 
 
 @shared_task
 def try_embedder(trial_id: int) -> None:
-    attempts.attempt(trial_id)
+    attempts.continue_trial(trial_id)
 
 
 @shared_task
 def request_forgotten() -> None:
-    """Finish the work of workers that died."""
+    """Continue the work of processes that died: request judgements, and activate measured instructions."""
     judgements.request_forgotten()
-    gates.settle_instructions()
+    gates.decide_instructions()

@@ -1,8 +1,7 @@
-"""The project: settings, addresses, processes. Apps do not import it."""
+"""The Django project: settings, addresses and processes. The apps do not import it."""
 
 import os
 
-# Spinning OpenBLAS threads would slow other searches. NumPy reads the variable at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ragsite.celery import app as celery_app

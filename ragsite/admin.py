@@ -1,5 +1,3 @@
-"""The site's admin pages: users, invitations, ways to sign in, API keys, and the audit log."""
-
 from __future__ import annotations
 
 import logging
@@ -33,11 +31,11 @@ from chat.models import Answer, Conversation
 from core.admin_base import ReadOnlyAdmin, badge
 from core.users import is_superuser
 from ragsite import site_identity  # noqa: F401  (it registers its page)
-from ragsite.accounts.claims import is_last_local_administrator, local_administrators
-from ragsite.accounts.keys import digest_of
+from ragsite.accounts.claims import find_local_administrators, is_last_local_administrator
+from ragsite.accounts.keys import compute_digest
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
-from ragsite.models.account import Invitation, users_with
+from ragsite.models.account import Invitation, find_users_by_address
 from ragsite.operations.audit_log import json_lines, may_read_labels, record
 
 logger = logging.getLogger(__name__)
@@ -46,7 +44,7 @@ logger = logging.getLogger(__name__)
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"].strip().lower()
-        if users_with(email):
+        if find_users_by_address(email):
             raise ValidationError(_t("There is an account with this address."))
         return email
 
@@ -69,14 +67,14 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # Giving groups by an invitation needs the same right.
+        # An invitation adds the person to groups, which needs the right to change users.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         token = secrets.token_urlsafe(32)
-        obj.token_hash = digest_of(token)
+        obj.token_hash = compute_digest(token)
         obj.created_by = request.user
         super().save_model(request, obj, form, change)
         link = request.build_absolute_uri(reverse("account_invitation", args=[token]))
@@ -99,14 +97,13 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
-# The environment sets providers, and tokens are not stored.
 for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount, User):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Rows that an administrator can view, without secrets, and delete."""
+    """Base of pages on which an administrator can view rows without their secrets, and delete them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -115,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Second factors. Deleting one lets a person without their phone sign in again."""
+    """Second factors. An administrator deletes one for a person who has lost their phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -130,7 +127,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """All API keys, to view and to revoke. `create_key` makes keys of programs."""
+    """All API keys. They can be viewed and revoked here; the command `create_key` creates keys for programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]
@@ -167,7 +164,6 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or self.cleaned_data
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
-        # The form has not changed the row yet.
         if not is_administrator and is_last_local_administrator(self.instance):
             raise ValidationError(_get_last_administrator_message())
         return cleaned
@@ -183,7 +179,7 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """An admin in which only superusers change or create superusers, and export or erase a person's data."""
+    """The admin of users. Only superusers may change superusers, create them, and export or erase a person's data."""
 
     actions = ["export_person", "erase_person"]
     form = AccountForm
@@ -202,7 +198,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return counts without texts: some users may delete an account but not read its questions."""
+        """Return counts instead of texts: a user who may delete an account may not read its questions."""
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),
@@ -212,7 +208,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         may = all(self.has_delete_permission(request, user) for user in users)
         missing = set() if may else {str(User._meta.verbose_name)}
         keys = [user.pk for user in users]
-        administrators = local_administrators()
+        administrators = find_local_administrators()
         is_last = administrators.filter(pk__in=keys).exists() and not administrators.exclude(pk__in=keys).exists()
         return [str(user) for user in users], counts, missing, [_get_last_administrator_message()] if is_last else []
 

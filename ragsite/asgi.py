@@ -1,4 +1,4 @@
-"""Entry point for ASGI servers. WSGI would delay answers until they are complete."""
+"""The ASGI application. WSGI would send answers only when they are complete."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0
 
-# WhiteNoise reads small files at once.
+# The warning is harmless: WhiteNoise reads small files at once.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
-# Django would decode such a parameter (RFC 2231) with any codec of Python.
+# A parameter of this form (RFC 2231) names an encoding, and Django would decode it with any codec of Python.
 _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Django with missing checks: the size of a body, the host, and the named encodings."""
+    """Adds checks that Django lacks: the size of a body, the host, and named encodings."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
-            # Django reads the whole body before it sends anything.
+            # A refusal can still be sent, because Django sends nothing before it has read the whole body.
             await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
@@ -69,7 +69,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
     elif scope["type"] == "websocket":
-        # The server answers 403.
+        # The server responds with 403 to a web socket that is not accepted.
         await receive()
         await send({"type": "websocket.close"})
     else:
@@ -77,7 +77,6 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    # Models cannot be imported before Django is set up.
     from chat.streaming.writing import hand_over_all
 
     await receive()

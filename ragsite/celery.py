@@ -1,5 +1,3 @@
-"""The Celery application."""
-
 from __future__ import annotations
 
 import logging.config
@@ -12,7 +10,6 @@ from celery.signals import setup_logging, worker_process_init
 from ragsite.operations import logs  # noqa: F401  (connects its signals)
 from ragsite.processes import machine
 
-# The web server imports this module before asgi.py sets the variable.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 app = Celery("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -26,7 +23,7 @@ def _go_before_the_database(**_: Any) -> None:
 
 @setup_logging.connect
 def _log_as_the_site_does(loglevel: int | str, **_: Any) -> None:
-    """Replace Celery's log format, which has no request id."""
+    """Log as the site does: Celery's own format has no request id."""
     from django.conf import settings
 
     logging.config.dictConfig(settings.LOGGING)

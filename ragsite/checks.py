@@ -1,5 +1,3 @@
-"""System checks of the site as a whole."""
-
 from __future__ import annotations
 
 from typing import Any

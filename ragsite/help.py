@@ -29,8 +29,6 @@ _SETTINGS_HEADING = re.compile(r"^# --- (.+) ---$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A page of help. ``sections`` are its headings, each with the text below it."""
-
     slug: str
     title: str
     sections: tuple[tuple[Heading, str], ...]
@@ -39,7 +37,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters, or with ``?q=`` the sections that contain all words, headings first."""
+    """List the chapters; with ``?q=``, the sections that contain all words, those with a word in the heading first."""
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
@@ -91,7 +89,7 @@ def _make_chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # Spaces replace the title, so that offsets do not change.
+    # The title is replaced by spaces, so that the offsets of the headings stay.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)

@@ -17,7 +17,7 @@ from ragsite.processes import local_model
 
 logger = logging.getLogger(__name__)
 
-# The scheduler reads its schedule every few seconds.
+# The scheduler touches its file every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 _BROKER = add_group(CheckGroup())
@@ -57,7 +57,7 @@ def disk_space() -> Finding:
 
 @MACHINE.check("scheduler")
 def scheduler() -> Finding:
-    """Check the schedule; one that never wrote to this data directory is not reported."""
+    """Check that the scheduler runs, if it has ever run with this data directory."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(

@@ -1,5 +1,3 @@
-"""Show the site's name and logo in templates, serve the logo, and edit both in the admin."""
-
 from __future__ import annotations
 
 import io
@@ -26,7 +24,6 @@ from ragsite.models.identity import SiteIdentity
 
 logger = logging.getLogger(__name__)
 
-# In bytes and pixels.
 LARGEST_LOGO = 200 * 1024
 _WIDEST_LOGO = 2000
 _PICTURES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -35,12 +32,11 @@ _YEAR = 31536000
 
 
 def add_identity(request: HttpRequest) -> dict[str, object]:
-    """Add ``identity`` to the templates' context; `allauth` has a ``site`` of its own."""
     return {"identity": SimpleLazyObject(load_identity)}
 
 
 def load_identity() -> SiteIdentity:
-    """Return the site's identity, or the default one if the database cannot be read: error pages need a name too."""
+    """Return the site's name and logo. If the database fails, return the default ones, for error pages."""
     try:
         return SiteIdentity.objects.first() or SiteIdentity()
     except DatabaseError as error:
@@ -50,20 +46,19 @@ def load_identity() -> SiteIdentity:
 
 @require_safe
 def logo(request: HttpRequest, version: str) -> HttpResponse:
-    """Return the logo; an address with an old version leads to nothing."""
+    """Return the logo. An address with the version of an older logo gets 404."""
     identity = load_identity()
     if not identity.logo or version != identity.logo_version:
         raise Http404
     response = HttpResponse(bytes(identity.logo), content_type=identity.logo_type)
     response["Cache-Control"] = f"public, max-age={_YEAR}, immutable"
-    # An SVG may contain scripts.
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     response["X-Content-Type-Options"] = "nosniff"
     return response
 
 
 def recognise_picture(data: bytes) -> str:
-    """Return the media type of a logo. Raises: ValidationError."""
+    """Return the media type of a picture. Raises: ValidationError if it cannot be a logo."""
     if len(data) > LARGEST_LOGO:
         raise ValidationError(_t("The logo is larger than 200 KB. Save it smaller, or as SVG."))
     if data.lstrip()[:5].lower() in (b"<?xml", b"<svg ") and b"<svg" in data and b"<!ENTITY" not in data:
@@ -132,7 +127,7 @@ class SiteIdentityAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
-        """Open the only row, and create it first. Raises: PermissionDenied."""
+        """Open the form of the only row, which is created if it does not exist. Raises: PermissionDenied."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         if self.has_change_permission(request):

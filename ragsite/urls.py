@@ -21,7 +21,6 @@ admin.site.index_title = _("Documents and answers")
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    # The admin's own sign-in page is only for staff.
     path("accounts/", include("ragsite.accounts.urls")),
     path("account/keys/", accounts.keys, name="account_keys"),
     path("account/keys/<int:key_id>/revoke/", accounts.revoke_key, name="account_key_revoke"),
@@ -29,7 +28,6 @@ urlpatterns = [
     path("account/data/export/", accounts.export, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
-    # Clients of OpenAI's protocol expect this address.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
     path("mcp", mcp.McpView.as_view(), name="mcp"),
     path("mcp/", mcp.McpView.as_view()),
@@ -39,7 +37,7 @@ urlpatterns = [
         name="oauth_protected_resource",
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # This variant has its script in a separate response, which the content security policy allows.
+    # This view serves its script apart from the page, as the content security policy requires.
     path(
         "api/docs/",
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),

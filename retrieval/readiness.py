@@ -24,7 +24,7 @@ from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
 
-# Older versions can corrupt an index; much older ones cannot scan iteratively.
+# Versions below WANTED can corrupt an index. Versions below NEEDED cannot scan an index iteratively.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 _FILES = add_group(CheckGroup())
@@ -48,7 +48,7 @@ def pgvector() -> Finding:
 
 @DATABASE.check("nodes")
 def nodes() -> Finding:
-    """Check the nodes of a distributed database: a search queries every node that has shards."""
+    """Check the nodes of a distributed database. A search needs all nodes that have shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -57,21 +57,21 @@ def nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# A hung embedder leaves no time to query the database.
+# The state if the embedder hangs. It is remembered, because there is then no time left to query the database.
 _without_embedder = Health.DEGRADED
 _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 
 
 @_EMBEDDER.check("embedder", is_remembered=True)
 def embedder() -> Finding:
-    """Check search by meaning; keywords are its fallback unless they are switched off."""
+    """Check the search by meaning. If it fails, searches use words alone, unless the settings forbid it."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
         configured = embedder_choice.get_embedder()
         configured.embed_query("ready")
-    except Exception:  # the search continues without a failing backend
+    except Exception:
         logger.exception("The embedder does not work.")
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
@@ -86,7 +86,7 @@ def embedder() -> Finding:
 
 @DATABASE.check("search_profile")
 def search_profile() -> Finding:
-    """Check the published search profile, and whether the switch leaves only its vector search."""
+    """Check the published search profile, and report if RETRIEVAL_HYBRID_ENABLED turns off the search by words."""
     profile = active_profile()
     if profile.error:
         return Finding(
@@ -99,7 +99,7 @@ def search_profile() -> Finding:
 
 @DATABASE.check("drafts")
 def drafts() -> Finding:
-    """Check drafts, whose failing steps are retried for ever, and reported after two attempts."""
+    """Check the drafts. A step that fails is tried again for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -107,7 +107,7 @@ def drafts() -> Finding:
 
 @_FILES.check("files", is_remembered=True)
 def files() -> Finding:
-    """Check the bucket of files, which questions do not need."""
+    """Check the bucket with the files. Questions can be answered without it."""
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         try:

@@ -1,5 +1,3 @@
-"""Callers that ask graded questions: of this site's own code, or of a running site over HTTP."""
-
 from __future__ import annotations
 
 import json
@@ -13,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from bench.answers.graded import GradedQuestion, Reply
 from chat.conversations.history import REMEMBERED_TURNS
-from chat.streaming.payloads import completed_question
+from chat.streaming.payloads import find_completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import reply_to
@@ -21,9 +19,9 @@ from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# The wait after 429 without a Retry-After header.
+# Wait this long after a response 429 without a Retry-After header.
 PAUSE_SECONDS = 5.0
-# A reader is assumed to read this number of characters of each passage beside an answer.
+# A reader is assumed to read this many characters of each passage beside an answer.
 READ_CHARACTERS = 900
 
 
@@ -52,7 +50,7 @@ class OwnCodeAsker:
             refused=end.refused,
             beside=tuple(text[:READ_CHARACTERS] for text in reply.beside),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
-            completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
+            completed_question=find_completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,
         )
 
@@ -104,5 +102,4 @@ class SiteAsker:
         )
 
     def _post(self, body: dict[str, object]) -> httpx2.Response:
-        # The environment's proxy is ignored.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -1,4 +1,4 @@
-"""Questions with expectations, and the points of their answers. PURE.
+"""Ask questions with expectations, and give points to the answers. PURE.
 
 A line of the file is a JSON object: ``id``, ``corpus`` (the collection's name, unless ``collection`` is set; empty:
 all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`), ``after``
@@ -31,9 +31,9 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document with the right answer. ``titles`` are its possible titles, normalized by :func:`plain_title`.
+    """A document that contains the right answer. ``titles`` are the titles that it may have (:func:`plain_title`).
 
-    If the file is missing, a title with all words of the file's name is accepted.
+    If the file does not exist, any title with all words of its name is accepted.
     """
 
     name: str
@@ -63,9 +63,9 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question, for grading.
+    """The reply to a question.
 
-    ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents; ``error`` says why there is
+    ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents. ``error`` says why there is
     no answer.
     """
 
@@ -113,7 +113,7 @@ class GradedReply:
 
 @dataclass(frozen=True)
 class GradedRun:
-    """All replies to one file of questions. A share is None if no reply has it."""
+    """All replies to the questions of a file. A share is None if it cannot be computed."""
 
     replies: tuple[GradedReply, ...] = field(repr=False)
 
@@ -126,9 +126,9 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        return _compute_mean(each.points for each in self.of(kind=kind, corpus=corpus))
+        return _compute_mean(each.points for each in self.filter_replies(kind=kind, corpus=corpus))
 
-    def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
+    def filter_replies(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
         return [
             each for each in self.replies if kind in ("", each.question.kind) and corpus in ("", each.question.corpus)
         ]
@@ -137,8 +137,8 @@ class GradedRun:
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _compute_mean(each.points == 0 for each in self.replies),
-            "near_misses_refused": _compute_mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
-            "off_topic_refused": _compute_mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
+            "near_misses_refused": _compute_mean(each.reply.refused for each in self.filter_replies(kind=NEAR_MISS)),
+            "off_topic_refused": _compute_mean(each.reply.refused for each in self.filter_replies(kind=OFF_TOPIC)),
             "wrongly_refused": _compute_mean(each.reply.refused for each in answerable),
             "on_page": _compute_mean(each.grade.is_on_page for each in answerable),
             "too_long": _compute_mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
@@ -165,7 +165,7 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
 
 
 def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
-    """Read the questions of a file, with documents from the same folder. Raises: UnreadableTestSet."""
+    """Read the questions of a file. Their documents are in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
         with naming(where):
@@ -181,7 +181,6 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
 
 
 def plain_title(title: str) -> str:
-    """Return the words of a title: lower case letters and digits, without accents, separated by spaces."""
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
@@ -206,7 +205,7 @@ def _find_key_file(folder: Path, name: str) -> KeyFile:
         return KeyFile(name)
     titles = {_strip_file_name(name), Path(name).name}
     if path.suffix == ".md":
-        # Possible titles are the title of the front matter and the first heading.
+        # The title may be in the front matter, or be the first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
@@ -226,12 +225,12 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
     return mean_interval(listed) if listed else None
 
 
-# A follow-up is asked in the conversation of its previous question.
+# Asks a question and returns the reply. A follow-up question is asked in the conversation of the question before it.
 Ask = Callable[[GradedQuestion], Reply]
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions one by one. Call ``told`` with the number, from 1, of each graded reply."""
+    """Ask all questions, one after another. ``told`` gets each graded reply with its number, from 1."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

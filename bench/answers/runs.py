@@ -1,4 +1,4 @@
-"""Measurement of whole answers: questions go through the visitors' `answer()`, and the replies are judged."""
+"""Measure whole answers: ask questions as a visitor would, and judge the replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` says per citation whether the quoted words contain a right answer. ``first_ms`` is None without a token.
+    ``quotes`` says for each citation whether it contains a right answer. ``first_ms`` is None if there was no token.
     """
 
     question: Question
@@ -40,7 +40,7 @@ class JudgedReply:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """All replies on one set. A figure is None if no reply has it."""
+    """All replies to the questions of one set. A figure is None if it cannot be computed."""
 
     name: str
     outcomes: tuple[JudgedReply, ...]
@@ -49,16 +49,16 @@ class AnswerRun:
     def generators(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
 
-    def of(self, kind: QuestionKind) -> list[JudgedReply]:
+    def filter_replies(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
         """Return the figures by name, in the order of the table.
 
-        Citation precision is a mean over the citations of each answer, then over the answers to answerable questions.
-        Recall covers all answerable questions: a refusal or a wrong quote counts 0.
+        Citation precision is the mean over the citations of an answer, averaged over answers to answerable questions.
+        Recall is over all answerable questions; a refusal or a wrong quote counts 0.
         """
-        answerable = self.of(QuestionKind.ANSWERABLE)
+        answerable = self.filter_replies(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
@@ -69,7 +69,7 @@ class AnswerRun:
         }
         wrongly = [outcome.refused for outcome in answerable]
         for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
-            rightly = [outcome.refused for outcome in self.of(kind)]
+            rightly = [outcome.refused for outcome in self.filter_replies(kind)]
             figures[f"refusal_recall_{kind}"] = _compute_mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
         return figures
@@ -84,7 +84,7 @@ class AnswerRun:
 
 
 def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Ask each question once, one after another; the first one also beforehand, to load the models.
+    """Ask each question once. The first question is also asked before, to load the models.
 
     Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """
@@ -99,7 +99,7 @@ def run(name: str, questions: Sequence[Question], collection: Collection, *, rep
 async def _ask_all(
     name: str, questions: Sequence[Question], filters: SearchFilters, report: Report
 ) -> list[JudgedReply]:
-    await _ask(questions[0], filters)  # loads the model and opens connections
+    await _ask(questions[0], filters)
     outcomes = []
     for number, question in enumerate(questions):
         await sync_to_async(report)(f"{name}: asking", number, len(questions))
@@ -119,7 +119,6 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
     if completed.generator not in ("", await sync_to_async(writers.get_default_writer)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
-    # A question that is not searched has no sources.
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
     return JudgedReply(

@@ -1,10 +1,8 @@
 """Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
-"Off-topic" questions come from other sets; "adversarial" questions name the subject of the documents, which do not
-answer them. Imports no Django.
-
-Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL
-2018.
+"Off-topic" questions come from other sets. "Adversarial" questions are about a subject of the documents, but the
+documents do not answer them. Imports no Django. Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't
+Know: Unanswerable Questions for SQuAD", ACL 2018.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bench.beir import TestSet, naming, read_objects, read_test_set, strings
+from bench.beir import TestSet, naming, parse_strings, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -25,7 +23,7 @@ Element = TypeVar("Element")
 
 
 class QuestionKind(StrEnum):
-    """Whether the documents answer a question, and if not, why it is asked."""
+    """Whether the documents answer a question, and if not, of which kind it is."""
 
     ANSWERABLE = "answerable"
     ADVERSARIAL = "adversarial"
@@ -34,7 +32,7 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. A right answer contains one of ``answers``, which are empty for unanswerable questions."""
+    """A question. A right answer contains one of ``answers``; they are empty for an unanswerable question."""
 
     text: str
     kind: QuestionKind
@@ -42,14 +40,14 @@ class Question:
 
 
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
-    """Read the test set in ``folder``. Its questions have known answers, or come from ``unanswerable.jsonl``.
+    """Read the test set in ``folder``. Questions in ``unanswerable.jsonl`` are unanswerable.
 
-    Raises: UnreadableTestSet, also for a set without any known answer.
+    Raises: UnreadableTestSet, also for a set without a right answer.
     """
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):
         with naming(where):
-            known[str(row["_id"])] = strings(row.get("answers", []))
+            known[str(row["_id"])] = parse_strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
     )
@@ -63,7 +61,6 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
 
 
 def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
-    """Return questions of other sets, at most ``limit`` in all, evenly from each set."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
     taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
     return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
@@ -72,7 +69,7 @@ def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
     """Return ``limit`` of the elements, evenly spaced, or all.
 
-    Questions about one document are neighbours in a file: the first N would cover few documents.
+    Questions about one document are neighbours in a file, so the first ones are about few documents.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

@@ -31,7 +31,7 @@ from evaluation.expectations import grade
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
-# The site shows its answer and the first 900 characters of each passage; the first three texts are compared.
+# The site shows its answer and the first 900 characters of each passage. The first three texts are compared.
 SHOWN, SHOWN_CHARACTERS = 3, 900
 COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 
@@ -59,7 +59,7 @@ def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
 
 
 def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[Found]:
-    """Return the texts that the site shows for each question, or the passages of its search."""
+    """Return what the site shows for each question, or else the passages of its search."""
     found = []
     with httpx2.Client(base_url=site, timeout=60, trust_env=False) as client:
         for question in questions:

@@ -1,4 +1,4 @@
-"""Open WebUI as a peer: a running server with its hybrid search and the site's embedder, used over its API."""
+"""Compare with Open WebUI: a running server with hybrid search and the site's embedder, over its API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WAIT_SECONDS = 600.0
 
 
 class OpenWebUI:
-    """A client of a running server of Open WebUI 0.12.
+    """A client of a server of Open WebUI 0.12.
 
-    It signs up, or signs in if its account exists. The first account becomes the server's administrator.
+    It signs up, or signs in if the account exists. The first account is the server's administrator.
     """
 
     def __init__(self, address: str) -> None:
@@ -30,7 +30,7 @@ class OpenWebUI:
     def index(self, documents: Mapping[str, str]) -> str:
         """Put the documents into a new collection, and return its id.
 
-        A refused document is reported on standard error and left out.
+        Refused documents are reported on standard error.
         """
         made = self._post("/api/v1/knowledge/create", {"name": "bench", "description": "bench"})
         for name, text in documents.items():
@@ -43,7 +43,6 @@ class OpenWebUI:
         return str(made["id"])
 
     def search(self, collection: str, question: str) -> tuple[Sequence[str], float]:
-        """Return the best passages, at most TOP, and the time of the search in milliseconds."""
         started = time.perf_counter()
         body = {"collection_names": [collection], "query": question, "k": TOP, "hybrid": True}
         found = self._post("/api/v1/retrieval/query/collection", body)

@@ -1,11 +1,11 @@
-"""Other libraries, each with the hybrid search that its documentation shows.
+"""Search with other libraries, each as its documentation shows hybrid search.
 
     python -m bench.beside.peers NAME
 
-runs in the environment of these libraries. It reads one JSON object from standard input (``documents``: texts by name,
-``questions``, ``site``, ``model``) and writes a JSON list to standard output: for each question the three best passages
-and the time of the search in milliseconds. Vectors come from the site's ``/v1/embeddings``, with the embedder's
-prompts. Passages have about 350 tokens, like the site's, because that embedder reads 512; LlamaIndex's default is
+It runs in the environment of these libraries. It reads one JSON object from standard input (``documents``: texts by
+name, ``questions``, ``site``, ``model``) and writes a JSON list to standard output: for each question the three best
+passages and the milliseconds of the search. Vectors come from the site's ``/v1/embeddings``, with the embedder's
+prompts. Passages have about 350 tokens, as on the site, because its embedder reads at most 512; LlamaIndex's default is
 1,024.
 """
 
@@ -31,15 +31,13 @@ Search = Callable[[str], Sequence[str]]
 
 
 class SiteEmbedder:
-    """A client of a running site's embedder, over OpenAI's protocol."""
-
     def __init__(self, site: str, model: str) -> None:
         self._address, self._model = f"{site.rstrip('/')}/v1/embeddings", model
 
     def embed(self, texts: Sequence[str], kind: str) -> list[list[float]]:
         """Return the unit vectors of passages or queries.
 
-        A text that the embedder refuses as too long is shortened from its end until it fits.
+        A text that is too long for the embedder is shortened at its end until it fits.
         """
         vectors: list[list[float]] = []
         for start in range(0, len(texts), BATCH):

@@ -1,4 +1,4 @@
-"""A service that answers for any host as a manifest describes it: a proxy with a certificate authority of its own."""
+"""Imitate any service that a connector's manifest describes: a proxy with its own certificate authority."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNED_IN = {"access_token": "made-up", "token_type": "bearer", "expires_in": 3
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The requests of a stream: the end of their path, and the list of records in the answer."""
+    """The end of a stream's path, and the records to respond with."""
 
     name: str
     path: re.Pattern[str]
@@ -42,7 +42,7 @@ class Route:
 
 
 def list_routes(manifest: Mapping[str, Any]) -> list[Route]:
-    """Return a route for each stream of a manifest whose references are resolved."""
+    """Return a route for each stream of a manifest. Its references must be resolved."""
     routes = []
     for stream in manifest.get("streams") or []:
         for part in (stream, stream.get("full_refresh_stream")):
@@ -64,7 +64,7 @@ def _read_route(stream: Mapping[str, Any], requester: Mapping[str, Any], selecto
 
 
 def make_record(stream: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as the schema and the cursor of the stream describe it."""
+    """Return a record that fits the schema and the cursor of the stream."""
     loader = stream.get("schema_loader")
     loader = loader[0] if isinstance(loader, list) and loader else loader
     schema = loader.get("schema") if isinstance(loader, dict) else None
@@ -102,9 +102,9 @@ def _make_value(name: str, schema: Any) -> Any:
 
 
 class ScriptedService:
-    """The proxy, used in a `with`. ``variables`` lead a connector to it. ``routes`` say what it answers.
+    """The proxy, used in a `with`. The environment ``variables`` lead a connector to it. ``routes`` are its responses.
 
-    ``asked`` counts the requests by route since ``begin``. The first of a path gets a record, the others none.
+    ``asked`` counts requests by route since ``begin``. The first request for a path gets a record, later ones none.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -125,11 +125,11 @@ class ScriptedService:
             def do_CONNECT(self) -> None:
                 self.send_response(200)
                 self.end_headers()
-                context = service.context_of(self.path.rpartition(":")[0])
+                context = service.get_tls_context(self.path.rpartition(":")[0])
                 self.connection = context.wrap_socket(self.connection, server_side=True)
                 self.rfile = self.connection.makefile("rb")
                 self.wfile = self.connection.makefile("wb")
-                # The request is HTTP/1.0, after which a server would close.
+                # The connection stays open, although an HTTP/1.0 server would close it.
                 self.close_connection = False
 
             def do_GET(self) -> None:
@@ -186,7 +186,7 @@ class ScriptedService:
             self._paths[path] += 1
             return route.answer(is_first=self._paths[path] == 1) if route else _SIGNED_IN
 
-    def context_of(self, host: str) -> ssl.SSLContext:
+    def get_tls_context(self, host: str) -> ssl.SSLContext:
         with self._lock:
             if host not in self._contexts:
                 key = ec.generate_private_key(ec.SECP256R1())
@@ -216,7 +216,7 @@ class ScriptedService:
             usage = dict.fromkeys(_USAGES, False) | {"key_cert_sign": True, "crl_sign": True}
             made = made.add_extension(x509.KeyUsage(**usage), critical=True)
         else:
-            made = made.add_extension(x509.SubjectAlternativeName(list(_names_of(name))), critical=False)
+            made = made.add_extension(x509.SubjectAlternativeName(list(_list_alternative_names(name))), critical=False)
             issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
             made = made.add_extension(issuer, critical=False)
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -229,7 +229,7 @@ _USAGES = (
 )
 
 
-def _names_of(host: str) -> Iterator[x509.GeneralName]:
+def _list_alternative_names(host: str) -> Iterator[x509.GeneralName]:
     try:
         yield x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

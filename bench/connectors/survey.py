@@ -1,9 +1,9 @@
-"""Which connectors of the package index name their settings, accept them, and read, with scripted services.
+"""Test connectors of the package index: whether they describe and accept their settings, and read records.
 
 .venv/bin/python -m bench.connectors.survey airbyte-source-todoist airbyte-source-jira … --place /tmp/survey
 
-A package whose manifest needs no code of its own is run by airbyte-cdk, as the site runs a manifest; any other is
-installed into an environment of its own, which is removed after it. No service is asked: see `scripted_service`.
+A package whose manifest needs no code is run by airbyte-cdk, as the site does. Any other is installed into a temporary
+environment. No real service gets a request: see `scripted_service`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHARED = "cdk"
 
 @dataclass(slots=True)
 class Tried:
-    """What a package did. ``check``, ``streams`` and ``records`` are against the scripted service."""
+    """The result for a package. ``check``, ``streams`` and ``records`` are those of the scripted service."""
 
     package: str
     version: str = ""
@@ -79,7 +79,7 @@ class Survey:
         try:
             opened = self._open(name, tried, manifest, environment)
             resolved = self._resolve(manifest)
-            with _variables(self._service.variables):
+            with _set_variables(self._service.variables):
                 self._call(tried, *opened, resolved)
         except (RagsiteError, OSError, ValueError, LookupError, StopIteration, subprocess.CalledProcessError) as error:
             said = f"no: {_describe(error)}"
@@ -122,7 +122,7 @@ class Survey:
         return connector, spec
 
     def _trust_service(self, environment: Path) -> None:
-        """Let older development kits, which ignore the variables, accept the certificates of the service."""
+        """Let an environment trust the service. Older versions of airbyte-cdk read only certifi's file."""
         for bundle in environment.glob("lib/python*/site-packages/certifi/cacert.pem"):
             with bundle.open("a") as file:
                 file.write(f"\n{self._service.authority}")
@@ -167,8 +167,8 @@ def _describe(error: Exception) -> str:
 
 
 @contextmanager
-def _variables(values: dict[str, str]) -> Iterator[None]:
-    """Set variables of this process in both spellings, which connectors inherit."""
+def _set_variables(values: dict[str, str]) -> Iterator[None]:
+    """Set variables in upper and lower case for this process and the connectors that it starts."""
     both = {spelling: value for name, value in values.items() for spelling in (name, name.lower())}
     before = {name: os.environ.get(name) for name in both}
     os.environ.update(both)

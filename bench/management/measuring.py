@@ -1,5 +1,3 @@
-"""The base of the commands that measure: arguments, errors and output."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,7 @@ from evaluation.exceptions import EvaluationError
 class MeasuringCommand(BaseCommand, ABC):
     """Prints figures as Markdown tables or, with --json, as one JSON document.
 
-    If ``section`` is set, --write puts the tables between the marks of that name in a Markdown page.
+    With ``section`` set, --write puts the tables into a Markdown page, between the marks with that name.
     """
 
     section = ""
@@ -47,7 +45,7 @@ class MeasuringCommand(BaseCommand, ABC):
 
     @abstractmethod
     def measure(self, options: dict[str, object], report: Report) -> Any:
-        """Measure. Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
+        """Return the figures. Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
 
     @abstractmethod
     def as_json(self, measured: Any) -> Any: ...

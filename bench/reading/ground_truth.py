@@ -1,4 +1,4 @@
-"""Measure what extraction finds of the words that others expect of public files.
+"""Measure how many of the expected words extraction finds in public files.
 
 ``python -m bench.reading.ground_truth FOLDER`` reads a checkout of https://github.com/xberg-io/test_documents: each
 text below ``ground_truth/FORMAT/`` is compared with the file of the same name and format. ``--reader engine`` measures
@@ -18,7 +18,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import Agreement, compare, words_of
+from bench.reading.words import Agreement, compare, list_words
 from bench.reporting import table
 
 SAME_FORMAT = {
@@ -33,7 +33,7 @@ _LEAST_WORDS = 5
 
 
 def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Yield format, file and expected text. Markdown is preferred to plain text."""
+    """Yield the format, the file and the expected text. Markdown is preferred to plain text."""
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "ground_truth" not in path.parts and "groundtruth" not in path.parts:
@@ -52,8 +52,8 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
                 yield names[0], file, text
 
 
-def part_of(path: Path) -> str:
-    """Return "shaping" or "judging", by the hash of the file's name."""
+def choose_part(path: Path) -> str:
+    """Return the half that a file belongs to, "shaping" or "judging", by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
 
@@ -91,8 +91,8 @@ def main() -> None:
         wanted = expected.read_text(encoding="utf-8", errors="replace")
         if (
             (options.formats and kind not in options.formats)
-            or options.part not in ("both", part_of(path))
-            or len(words_of(wanted)) < _LEAST_WORDS
+            or options.part not in ("both", choose_part(path))
+            or len(list_words(wanted)) < _LEAST_WORDS
         ):
             continue
         counts[kind][0] += 1

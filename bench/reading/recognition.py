@@ -1,9 +1,9 @@
-"""Compare engines that recognise text, on pages that are printed here and made worse.
+"""Compare OCR engines on pages that are printed here and then made worse.
 
 ``python -m bench.reading.recognition en=TEXT nl=TEXT --engine tesseract`` prints pages of two texts in several fonts,
-resolutions and layouts, with skew and noise, recognises each as the site does, and reports the share of characters and
-words that are wrong in their order, of words that are missing in any, seconds a page and the peak of memory.
-``--engine rapidocr`` needs that package, which the site does not have.
+resolutions and layouts, with skew and noise. It reports the share of wrong characters and words, the share of missing
+words in any order, seconds a page, and the peak of memory. ``--engine rapidocr`` needs that package, which the site
+does not have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from retrieval.documents.recognition import tesseract
 from retrieval.documents.recognition.recognised_words import to_page
 
 FONTS = ("DejaVuSans", "DejaVuSerif", "DejaVuSerifCondensed", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif-Italic")
-# Dots per inch, degrees of skew, and the spread of the noise in shades of grey.
+# Dots per inch, degrees of skew, and the standard deviation of the noise in shades of grey.
 CONDITIONS = ((300, 0.0, 0), (200, 0.0, 0), (150, 0.0, 0), (200, 1.5, 25), (150, -2.0, 40))
 LAYOUTS = ("prose", "prose", "columns", "table")
 _PAGE_INCHES = (8.27, 11.69)

@@ -1,9 +1,9 @@
-"""Read all files below a folder beside a second reader, and name those that lost words without a notice.
+"""Read all files below a folder with this site and a second reader, and name those in which this site lost words.
 
 ``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
-and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than
-two words, and more than one of two hundred, that the site's text lacks without a notice.
-Such a file has to be looked at: the second reader may be wrong.
+and markup, and pypdf for PDF files if it is installed. A file is named if the site gives no notice, and its text lacks
+more than two words, and more than one of two hundred, that the second reader finds. Look at such a file: the second
+reader may be wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import words_of
+from bench.reading.words import list_words
 from bench.reporting import table
 
 _BY_ENGINE = frozenset(
@@ -28,9 +28,7 @@ _BY_ENGINE = frozenset(
     htm eml msg csv vtt
     """.split()  # noqa: SIM905
 )
-# The engine writes an internal name among the words.
 _STYLE = re.compile(r"\[style_name: [^\]]*\]")
-# The engine writes the head of a page as front matter.
 _FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,60}?\n## title: [^\n]*\n")
 _LARGEST = 20_000_000
 _MOST_LOST, _LOST_SHARE = 2, 0.005
@@ -90,9 +88,9 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
     second = read_second(path, ending)
     if second is None:
         return "alone", ""
-    words = list(dict.fromkeys(words_of(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
+    words = list(dict.fromkeys(list_words(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
     members = " ".join(member.name for member in found.members)
-    lost = find_lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
+    lost = find_lost_words(" ".join(words), " ".join(list_words(f"{found.text} {found.title} {members}")))
     if len(lost) <= max(_MOST_LOST, _LOST_SHARE * len(words)):
         return "whole", ""
     if found.left_out or found.unread_pages:

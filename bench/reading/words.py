@@ -1,4 +1,4 @@
-"""Comparison of the words and table cells of two texts, whatever their markup. PURE."""
+"""Compare the words and table cells of two texts, ignoring markup. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-# Some programs store a whole number with decimals.
 _WHOLE = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")
@@ -22,7 +21,7 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of two texts in repeated words, distinct words, and table cells."""
+    """How far two texts agree: in all words, in different words, and in table cells."""
 
     expected: int
     found: int
@@ -44,29 +43,28 @@ class Agreement:
         )
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of ``text`` in order, without markup, LaTeX commands, addresses and picture names."""
+def list_words(text: str) -> list[str]:
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
     plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
     return _WORD.findall(unicodedata.normalize("NFKC", _WHOLE.sub("", plain)).casefold())
 
 
-def cells_of(markdown: str) -> list[str]:
+def list_cells(markdown: str) -> list[str]:
     lines = [line.strip() for line in markdown.split("\n")]
     rows = [line.strip("|").split("|") for line in lines if line.startswith("|") and not _RULE.match(line)]
-    cells = (" ".join(words_of(cell)) for row in rows for cell in row)
+    cells = (" ".join(list_words(cell)) for row in rows for cell in row)
     return [cell for cell in cells if cell]
 
 
 def compare(expected: str, text: str) -> Agreement:
-    """Compare ``text`` with the ``expected`` text as multisets of words.
+    """Compare the words of two texts as multisets.
 
-    A cell is found if its words are consecutive.
+    A table cell is found if its words follow each other in ``text``.
     """
-    wanted, given = words_of(expected), words_of(text)
+    wanted, given = list_words(expected), list_words(text)
     found = (Counter(wanted) & Counter(given)).total()
     line = f" {' '.join(given)} "
-    cells = cells_of(expected)
+    cells = list_cells(expected)
     cells_found = sum(f" {cell} " in line for cell in cells)
     distinct = set(wanted)
     return Agreement(

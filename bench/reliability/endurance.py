@@ -1,4 +1,4 @@
-"""Thousands of answers in a row, and the growth of memory, open files, threads and database connections.
+"""Ask for thousands of answers, and measure the growth of memory, open files, threads and database connections.
 
 .venv/bin/python -m bench.reliability.endurance [--answers 2000] [--port 8233]
 """
@@ -18,7 +18,7 @@ from psycopg import connect
 from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 
-# The first answers load models and fill caches, and are not compared.
+# The first answers load models and fill caches, so they are not compared.
 WARM_UP_SHARE = 0.2
 SAMPLE_EVERY = 20
 MOST_GROWTH_SHARE = 0.10
@@ -33,7 +33,7 @@ class ProcessSample(NamedTuple):
 
 
 def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Measure a role. PostgreSQL's processes count without shared memory."""
+    """Measure the processes of a role. Shared memory of PostgreSQL is not counted."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

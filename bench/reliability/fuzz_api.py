@@ -1,8 +1,8 @@
-"""The API against its own schema: schemathesis, with and without a key.
+"""Test the API against its own schema with schemathesis, with and without a key.
 
 make fuzz-api, or .venv/bin/python -m bench.reliability.fuzz_api --schemathesis PATH [--examples 50] [--seed 1]
 
-All checks but one: a request that is valid by the schema is refused if it names something that does not exist.
+One check is left out: requests that are valid by the schema may be refused if they name something that does not exist.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ _FAILURES = re.compile(r"❌ (ST\d+ [^:\n]+): (\d+)")
 
 
 def fuzz(schemathesis: Path, url: str, key: str, examples: int, seed: int) -> tuple[int, dict[str, int], str]:
-    """Return the number of requests, the failures by kind, and the output.
-
-    Raises: SiteFailed if the run did not finish.
-    """
+    """Return the number of requests, the failures by kind, and the output. Raises: SiteFailed if it did not finish."""
     command = [str(schemathesis), "run", f"{url}/api/schema/", "--checks", "all", "--continue-on-failure"]
     command += ["--exclude-checks", "positive_data_acceptance", "--max-examples", str(examples), "--seed", str(seed)]
     command += ["--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--warnings", "off"]

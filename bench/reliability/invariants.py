@@ -1,4 +1,4 @@
-"""Invariants after kills: no acknowledged data are lost or doubled, and the index is consistent."""
+"""Check after kills that no acknowledged data are lost or doubled, and that the index is consistent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 
 @fresh_connection()
 def read_again() -> int:
-    """Requeue the documents that were interrupted too often, as a curator would, and return their number."""
+    """Queue the documents that failed because of interruptions again, and return their number."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
@@ -36,10 +36,10 @@ def read_again() -> int:
 
 
 @fresh_connection()
-def files_left_behind() -> tuple[int, int]:
-    """Return the number of files without a document, before and after a repair that includes recent files.
+def count_files_left_behind() -> tuple[int, int]:
+    """Count files that no document has, before and after a repair.
 
-    A file is stored before its document: after a kill in between, the nightly check removes it.
+    A file is stored before its document. After a kill in between, it stays until the nightly check.
     """
     before = len(_list_stored_files() - _list_named_files())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
@@ -80,7 +80,6 @@ def _check_answers(ledger: Ledger) -> list[str]:
 
 
 def _check_agreement() -> list[str]:
-    """Return the findings of the site's own check, which ignores recent files without a document."""
     return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
 
 

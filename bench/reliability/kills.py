@@ -1,4 +1,4 @@
-"""kill -9 at random points of reading, re-embedding, answering, judging and publishing, and what is lost.
+"""Kill processes of a site at random points, and check what is lost.
 
 .venv/bin/python -m bench.reliability.kills [--kills 300] [--minutes 60] [--seed 1] [--port 8231]
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# Fast recovering roles are killed more often than roles that stop the site.
+# Weights of the random choice. Roles whose death stops the site are killed less often.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
-# Only processes older than a random age below this are killed, so that work is done between the kills.
+# A process must be older than a random age below this, so that it works between the kills.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
 AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """The counts of a run. ``recoveries`` has the measured seconds; None: not recovered."""
+    """The counts of a run. ``recoveries`` are measured seconds; None: not recovered."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -54,14 +54,14 @@ class Result:
 
 
 class Killer:
-    """A killer of a site's processes. It waits only for the recovery of a sample."""
+    """Kills processes of a site. It waits for the recovery after some of the kills."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # Exit statuses of commands that were not killed.
+        # Counts the exit statuses of commands that were not killed.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
@@ -78,7 +78,7 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Restart `serve` if it has ended, as a supervisor of the machine would. Return True."""
+        """Start `serve` again if it has ended, as the machine would. Always returns True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
@@ -102,7 +102,6 @@ class Killer:
         return True
 
     def _has_read_since(self, moment: float) -> bool:
-        """Return whether a document was leased since then. The other embedder's vectors prevent reading."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
@@ -113,7 +112,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Begin a switch to the other embedder, or kill the switch begun by the last call."""
+        """Start a switch to the other embedder. If one was started before, kill it."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -129,7 +128,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """End the command, and switch back to the site's embedder. Raises: SiteFailed."""
+        """Let the switch finish, and switch back to the site's embedder. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -141,7 +140,6 @@ class Killer:
 
 def _started_after(process: psutil.Process, moment: float) -> bool:
     try:
-        # The kernel's times have a resolution of 10 ms.
         return bool(process.create_time() > moment - 0.05)
     except psutil.Error:
         return False
@@ -168,7 +166,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
             if recovery is None:
                 result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
         is_check_due = is_check_due or result.kills % CHECK_EVERY == 0
-        if is_check_due and (found := checked(site, killer, load)) is not None:
+        if is_check_due and (found := check_invariants(site, killer, load)) is not None:
             is_check_due = False
             result.checks += 1
             result.violations += [f"After kill {result.kills}: {one}" for one in found]
@@ -186,8 +184,8 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
     return site.is_ready()
 
 
-def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """Return the violations, or None while the other embedder's vectors are active."""
+def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
+    """Return the violated invariants; None while the other embedder is active."""
     from django.db import Error
 
     from bench.reliability.invariants import violations
@@ -212,7 +210,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8231)
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.reliability.invariants import files_left_behind, read_again, totals, violations
+        from bench.reliability.invariants import count_files_left_behind, read_again, totals, violations
         from bench.reliability.load import SiteLoad, open_work
 
         key = site.administrators_key()
@@ -226,7 +224,7 @@ def main() -> None:
         if rest is None:
             result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
         result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
-        left_behind, left_after = files_left_behind()
+        left_behind, left_after = count_files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}

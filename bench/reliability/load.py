@@ -1,6 +1,6 @@
-"""The load of a busy site: uploads, questions and published drafts, until it is stopped.
+"""Use a site as many people would: uploads, questions and published drafts.
 
-All acknowledgements of the site are recorded for a later check.
+All that the site acknowledges is recorded, to check it later.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from retrieval.models import Collection, Document, Draft, Visibility
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
 UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
-# Errors that a kill causes; the next round continues from the state of the database.
+# A kill causes these errors. The next round continues with what is in the database.
 _PASSING = (Error, RagsiteError, OSError)
 
 
 @dataclass
 class Ledger:
-    """The sent and the acknowledged data.
+    """What was sent, and what the site acknowledged.
 
-    ``versions`` has by source the hashes that may be stored: the last acknowledged hash and all sent since.
+    ``versions`` has for each source the hashes that may be stored: the last acknowledged one, and all sent after it.
     """
 
     versions: dict[str, list[str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """Run the block with a fresh database connection: the former server may have been killed."""
+    """Run the block with a new database connection, because the old server may be killed."""
     connections.close_all()
     try:
         yield
@@ -106,7 +106,6 @@ class SiteLoad:
         ).encode()
 
     def _upload(self) -> None:
-        """Upload a new document or version. Every fifth is long enough to be interrupted."""
         name = f"soak-{self._random.randrange(SOURCES)}.txt"
         data = self._make_text(60 if self._random.random() < 0.2 else 4)
         told = hashlib.sha256(data).hexdigest()
@@ -157,7 +156,6 @@ class SiteLoad:
                 lifecycle.publish(draft)
 
     def _look_at_published(self) -> None:
-        """Check that a published draft made the collection equal to its working copy."""
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)

@@ -1,5 +1,3 @@
-"""A real site, started as by `make run`, on a temporary data directory."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,7 @@ import httpx2
 import psutil
 from django.core.management.base import OutputWrapper
 
-from bench import with_constants
+from bench import build_environment
 from core.progress import ProgressBar
 from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -28,9 +26,9 @@ from ragsite.postgres.embedded import EmbeddedPostgres
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
-# The bench sends more requests than the limits allow one person.
+# The rates are high, because the bench sends more requests than a person.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
-# Maps a role to the beginning of its processes' names.
+# How the names of a role's processes begin.
 _ROLES: dict[str, str | tuple[str, ...]] = {
     "web server": "ragsite-web",
     "web": "ragsite-web-",
@@ -40,7 +38,7 @@ _ROLES: dict[str, str | tuple[str, ...]] = {
 
 
 class SiteFailed(Exception):
-    """The site does not start or work as the bench needs. The message is for the person who runs the bench."""
+    """The site does not work as needed. The person who runs the bench reads the message."""
 
 
 class HttpReply(NamedTuple):
@@ -49,7 +47,7 @@ class HttpReply(NamedTuple):
 
 
 class RunningSite:
-    """`manage.py serve` with its processes. The bench connects to its database, and never starts it."""
+    """`manage.py serve` with its processes. The bench uses its database, and never starts it."""
 
     def __init__(self, data_dir: Path, port: int, **environment: str) -> None:
         self.data_dir = data_dir
@@ -60,7 +58,7 @@ class RunningSite:
         self.environment = {
             **os.environ,
             **_RATES,
-            **with_constants(CALLER_SHARE=1.0),
+            **build_environment(CALLER_SHARE=1.0),
             "RAGSITE_DOTENV": "false",
             "DATA_DIR": str(data_dir),
             "PYTHONUNBUFFERED": "1",
@@ -69,7 +67,7 @@ class RunningSite:
         self.serve: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the site, and return when questions can be asked. Raises: SiteFailed."""
+        """Start the site, and wait until it answers questions. Raises: SiteFailed."""
         self.launch()
         if self.wait(self.is_ready, START_SECONDS) is None:
             raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")
@@ -95,7 +93,7 @@ class RunningSite:
         self.kill_everything()
 
     def kill_everything(self) -> None:
-        """Kill the remaining processes of the site by their ids; after an orderly stop there are none."""
+        """Kill the processes that are left, by their ids. If the site stopped in order, there are none."""
         roles = ("serve", "web server", "worker", "scheduler", "postgres")
         left = [process for role in roles for process in self.find(role)]
         for process in left:
@@ -104,7 +102,7 @@ class RunningSite:
         psutil.wait_procs(left, timeout=10)
 
     def find(self, role: str) -> list[psutil.Process]:
-        """Return the site's processes in a role: serve, web server, web, worker, worker child, scheduler, postgres."""
+        """Return the processes of a role: serve, web server, web, worker, worker child, scheduler, postgres."""
         if role == "serve":
             return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
         if role == "postgres":
@@ -117,7 +115,7 @@ class RunningSite:
             if process.info["name"].startswith(_ROLES[role])
             and (process.info["environ"] or {}).get("DATA_DIR") == str(self.data_dir)
         }
-        # Forks have the name of their parent, or a longer one.
+        # A fork has a name like its parent's, so only the topmost process counts.
         return [process for process in found.values() if process.info["ppid"] not in found]
 
     def _find_postmasters(self) -> list[psutil.Process]:
@@ -152,7 +150,7 @@ class RunningSite:
         )
 
     def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
-        """Return the reply, with status 0 if the connection broke or timed out."""
+        """Return the reply. Its status is 0 if the connection failed."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -188,7 +186,7 @@ class RunningSite:
 def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
     """Run a site on a temporary data directory, with Django's models connected to its database."""
     folder = Path(tempfile.mkdtemp(prefix="ragsite-bench-"))
-    # The account of the database must enter it.
+    # PostgreSQL's account must be able to enter the folder.
     folder.chmod(0o711)
     site = RunningSite(folder / "var", port, **environment)
     try:
@@ -201,7 +199,7 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 
 
 def _connect(site: RunningSite) -> None:
-    # An address keeps the bench from starting the server itself.
+    # With an address of a database, the bench does not start a server itself.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
     import django
 
@@ -219,7 +217,7 @@ BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
 def distinct_questions(mark: str = "") -> Iterator[str]:
-    """Yield endless distinct questions that the demo documents answer. None repeats an earlier answer."""
+    """Yield questions without end that the demo documents answer. All differ, so no answer is reused."""
     texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
     for number in count():
         yield f"{texts[number % len(texts)][:400]} ({mark}{number})"

@@ -1,9 +1,8 @@
-"""How soon an upload of one page is read: alone, and while other queues are full.
+"""Measure how soon an uploaded page can be searched: on an idle site, and while other queues are full.
 
 .venv/bin/python -m bench.reliability.uploads [--judgements 500] [--deliveries 100] [--questions 60] [--port 8236]
 
-Then the same with a queue full of judgements and of deliveries to a receiver that hangs, and after one visitor has
-asked many questions.
+The queues contain judgements, and deliveries to a receiver that does not respond. Then one visitor asks many questions.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Uploads:
 
 
 def fill_judgements(number: int) -> None:
-    """Create this number of copies of an answer, which wait for the rules' judgement."""
+    """Copy an answer ``number`` times, and queue a judgement of each copy."""
     from chat.models import Answer
     from core.job_queue import enqueue
     from evaluation.models import Judgement
@@ -111,7 +110,6 @@ def main() -> None:
         def add(situation: str, number: int = UPLOADS) -> None:
             rows.append((situation, uploads.measure(number), waiting.count()))
 
-        # The processes load their code first.
         ask()
         uploads.measure(4)
         site.wait(lambda: not waiting.exists(), 120)

@@ -1,4 +1,4 @@
-"""Hostile files uploaded in one burst, with harmless files in the middle and at the end.
+"""Upload hostile files at once, with harmless files among them.
 
 .venv/bin/python -m bench.reliability.zoo [--clones 0] [--watch 90] [--port 8000]
 """
@@ -26,10 +26,10 @@ PAGES = ("/healthz", "/", SEARCH)
 File = tuple[str, bytes]
 
 
-def innocents(mark: str) -> list[File]:
+def make_innocent_files(mark: str) -> list[File]:
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
-    # The file is as large as the files that Word saves.
+    # A picture makes the file as large as one that Word saves.
     word = bombs.docx(bombs.paragraph(words.encode()) * 20, more={"word/media/photo.bin": os.urandom(36_000)})
     return [
         (f"{mark}.md", f"# Valve\n\n{words}".encode()),
@@ -72,11 +72,11 @@ class Probes:
                 self.failures.append(f"{path}: status {asked.status}")
 
 
-def in_burst(hostile: list[File]) -> Iterator[File]:
+def order_files(hostile: list[File]) -> Iterator[File]:
     yield from hostile[: len(hostile) // 2]
-    yield from innocents("middle")
+    yield from make_innocent_files("middle")
     yield from hostile[len(hostile) // 2 :]
-    yield from innocents("last")
+    yield from make_innocent_files("last")
 
 
 def main() -> None:
@@ -95,10 +95,9 @@ def main() -> None:
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret
-        for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
+        for name, data in [file for mark in ("first", "second") for file in make_innocent_files(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
-        # Both slots of the worker load their code first.
         site.wait(lambda: not open_ones.exists(), 60)
         refused: dict[str, str] = {}
 
@@ -110,16 +109,16 @@ def main() -> None:
         with Probes(site) as probes:
             started = time.monotonic()
             with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploaders:
-                list(uploaders.map(upload, in_burst(hostile)))
+                list(uploaders.map(upload, order_files(hostile)))
             uploaded_after = time.monotonic() - started
             site.wait(lambda: not open_ones.exists(), given.watch)
         documents = {each.source: each for each in Document.objects.filter(collection__slug="zoo")}
 
-    def waited(name: str) -> float | None:
+    def measure_wait(name: str) -> float | None:
         each = documents.get(name)
         return (each.ingested_at - each.created_at).total_seconds() if each and each.ingested_at else None
 
-    times = {name: waited(name) for mark in ("middle", "last") for name, _ in innocents(mark)}
+    times = {name: measure_wait(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
     print(f"{len(hostile)} hostile files uploaded in {uploaded_after:.1f} s; load {os.getloadavg()[0]:.1f}.\n")
     print(table(["innocent file", "ready after"], [[name, seconds(took)] for name, took in times.items()]) + "\n")
     rows = [

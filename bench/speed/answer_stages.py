@@ -1,4 +1,4 @@
-"""The processor time of each stage of an answer, measured by its spans in all threads."""
+"""Measure the processor time of each stage of an answer, by its spans in all threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.rights.search_filters import build_filters
 
 WARM_UP = 5
-# The time to encode it is the unit for comparing machines.
+# The time to encode this question is the unit in which machines are compared.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
 REST = "rest"
@@ -28,9 +28,9 @@ REST = "rest"
 
 @dataclass(slots=True)
 class StageRun:
-    """Processor seconds by stage, without inner stages, and milliseconds of each answer.
+    """Processor seconds of each stage, without the stages inside it, and milliseconds of each answer.
 
-    ``first_token_ms`` is wall-clock time, ``reference_ms`` the processor time of encoding a question.
+    ``first_token_ms`` is wall-clock time. ``reference_ms`` is the processor time to encode a question.
     """
 
     answers: int = 0
@@ -40,7 +40,6 @@ class StageRun:
     reference_ms: float = 0.0
 
     def mean_ms(self) -> dict[str, float]:
-        """Return milliseconds by stage, largest first. Their sum is the mean of the totals."""
         known = {stage: 1000 * seconds / self.answers for stage, seconds in self.stages.items()}
         known[REST] = max(0.0, sum(self.totals_ms) / self.answers - sum(known.values()))
         return dict(sorted(known.items(), key=lambda pair: -pair[1]))
@@ -60,7 +59,7 @@ class _Open:
 
 
 class StageClock:
-    """A ``tracing.Spans`` that adds the thread's processor time of each span, without inner spans, to its stage."""
+    """A span backend that adds the processor time of each span, without inner spans, to its stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -95,9 +94,9 @@ class StageClock:
 
 
 def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
-    """Ask each question once, as a visitor. The first ones are not counted, and no answer is saved.
+    """Ask each question once, as a visitor. No answer is saved, and the first ones are not counted.
 
-    Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection closed to visitors.
+    Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is not public.
     """
     result = StageRun(reference_ms=_measure_reference_ms())
     filters = build_filters(AnonymousUser(), collection)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import corpora
 from bench.beir import TestSet, read_corpus, read_queries
-from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, settle
+from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, vacuum_tables
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
@@ -28,9 +28,9 @@ from retrieval.text.chunking import content_hash
 
 SLUG = "benchmark"
 SEED = 20_000
-# Increase it when the texts or the loading change: a corpus with another version is rewritten.
+# Increase it when the texts or the loading change. A corpus with another version is written again.
 LOADING_VERSION = 4
-# Embedded texts per topic, to measure the spread of vectors.
+# Number of texts of each topic that are embedded, to measure how vectors are distributed.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -66,14 +66,14 @@ def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
         return queries[:number]
 
     test_set = TestSet(f"{folder.resolve().name} {chunks}", documents, ())
-    configuration = corpora.configuration_of(test_set)
+    configuration = corpora.choose_configuration(test_set)
     started = time.perf_counter()
     collection = corpora.load(test_set, configuration=configuration, chunked=False, report=report)
     return LoadedCorpus(collection, chunks, take, time.perf_counter() - started)
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """Return the collection `benchmark` with this number of chunks, written in one transaction unless it exists.
+    """Return the collection `benchmark` with this number of chunks. Unless it exists, it is written in one transaction.
 
     It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
     """
@@ -99,14 +99,14 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         drop_index(embedder)
     replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
-    settle()
+    vacuum_tables()
     return LoadedCorpus(collection, chunks, corpus.questions, time.perf_counter() - started)
 
 
 def remove(collection: Collection) -> None:
     clear(collection)
     collection.delete()
-    settle()
+    vacuum_tables()
 
 
 def _make_documents(

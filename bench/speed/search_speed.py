@@ -1,7 +1,7 @@
 """Times of each part of a search on a corpus of a given size.
 
-Two references are timed on the same rows: PostgreSQL's own `ts_rank`, and the comparison of all vectors, which the
-index approximates.
+Two references are timed on the same rows: PostgreSQL's `ts_rank`, and the exact comparison of all vectors, to which the
+index is an approximation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import SearchResult
 from retrieval.types import Retriever, SearchFilters
 
-# Untimed questions bring the data into memory: this number, plus one per PASSAGES_A_WARM_UP passages.
+# This many questions, and one more for each PASSAGES_A_WARM_UP passages, are searched first, to read the data into
+# memory.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
 DEPTH = 50
@@ -43,7 +44,7 @@ DEPTH = 50
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
-# The time in which several askers search at once, and the number of their different questions.
+# For this time, several users search at once, with this number of different questions.
 ASKING_SECONDS = 8.0
 ASKED = 2000
 
@@ -57,7 +58,7 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """Milliseconds of each question by stage. ``recall`` compares the vector retriever with exact comparison."""
+    """Milliseconds of each question by stage. ``recall`` is that of the vector index, compared with all vectors."""
 
     chunks: int
     build_seconds: float | None
@@ -81,16 +82,16 @@ class BenchmarkRun:
 
 
 def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Time each question in every part and in a whole search, after a warm-up; then in the references.
+    """Time each part of a search, the whole, and the references. At the end, several users search at once.
 
-    The references read so much that they would evict the site's data from memory. At the end ``askers`` search at once.
-    The parts take turns at being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a part
-    of a search failed; the errors of `search()`.
+    The references come last, because they read so much that the site's data would leave the memory. The parts take
+    turns at being first, because later ones profit from warm caches. Raises: UntrustworthyRun if a part failed; the
+    errors of `search()`.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    # The filters equal a visitor's from `filters_for` without restricted documents.
+    # These are the filters of a visitor, without restricted documents.
     filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.size, loaded.build_seconds)
     plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
@@ -179,11 +180,11 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """Return the results of the parts by name, rotated by ``turn``. Only parts with a name are timed."""
+    """Run the parts, beginning with number ``turn``, and return their results. Only parts with a name are timed."""
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
-        # Each part encodes the question itself.
+        # The cache is emptied, so that each part encodes the question itself.
         forget_queries()
         started = time.perf_counter()
         returned[name] = parts[name]()
@@ -200,7 +201,7 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
 
 
 def _build_tsquery(question: str, filters: SearchFilters) -> str:
-    """Return the lexical retriever's condition, which matches no row if all words are unknown."""
+    """Return the condition of the lexical retriever. It matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 

@@ -1,4 +1,4 @@
-"""A small server of streamed chat completions that writes slowly, for many readers at once."""
+"""A small server of chat completions that writes slowly, for many readers at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.serving import QuietHandler, serving
 
 @dataclass(slots=True)
 class SlowModel:
-    """A running slow model. ``writing`` is the number of answers in progress."""
+    """A running server. ``writing`` is the number of answers that it is writing."""
 
     url: str = ""
     writing: int = 0
@@ -23,9 +23,9 @@ class SlowModel:
 
 @contextmanager
 def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
-    """Run a model that writes ``tokens`` words, one every ``token_seconds``.
+    """Run a server that writes ``tokens`` words, one every ``token_seconds``.
 
-    It notices a reader that hangs up at most two words later.
+    If a reader disconnects, it stops at most two words later.
     """
     model = SlowModel()
 
@@ -46,7 +46,7 @@ def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
             for number in range(tokens):
-                # A marker makes the answer cited and checked as any other.
+                # Markers in the text make the site cite and check the answer as usual.
                 text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
                 self._send({"delta": {"content": text}, "finish_reason": None})
                 time.sleep(token_seconds)

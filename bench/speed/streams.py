@@ -1,4 +1,4 @@
-"""The cost of many open streams: a web server, readers over HTTP, and a model that writes slowly, or none."""
+"""Measure the cost of many open streams: a web server, readers over HTTP, and a slow model or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import psutil
 from django.conf import settings
 from django.db import connection
 
-from bench import with_constants
+from bench import build_environment
 from bench.speed.slow_model import SlowModel, slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
@@ -39,7 +39,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 @dataclass(slots=True)
 class Reading:
-    """One stream: the seconds until the first byte and the first event of each name.
+    """One stream: the seconds until its first byte, and until the first event of each name.
 
     ``error`` says why there is no answer.
     """
@@ -50,10 +50,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """The web server at a moment.
+    """The load of the web server at one moment.
 
-    Memory is the proportional set size of all its processes. Processor times are of the web server, the database (None
-    if external), and the readers with the model.
+    Memory is the proportional set size of all its processes. Processor times are those of the web server, of the
+    database (None if it is external), and of the readers with the model.
     """
 
     memory_mib: float
@@ -65,10 +65,10 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The measurement. ``quoted``: without a model.
+    """The whole measurement. ``quoted``: without a model.
 
-    ``stopped_seconds`` is how long answers were still written after all readers had hung up; ``settled`` is the load
-    shortly afterwards.
+    ``stopped_seconds`` is how long the site wrote after all readers had disconnected; ``settled`` is the load shortly
+    after.
     """
 
     streams: int
@@ -92,7 +92,6 @@ class StreamRun:
 
     @property
     def database_ms(self) -> float | None:
-        """Processor time of the database per stream, with its other work, or None if unknown."""
         if self.before.database_seconds is None or self.after.database_seconds is None:
             return None
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
@@ -107,10 +106,10 @@ class StreamRun:
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds``, read them to the end, then open as many and hang up on all.
+    """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
 
-    ``quoted`` leaves out the model, to measure only the site's own work. Raises: EvaluationError if the web server does
-    not start, UntrustworthyRun if no token was streamed.
+    With ``quoted``, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web
+    server does not start; UntrustworthyRun if no token was streamed.
     """
     collection = _create_collection()
     try:
@@ -126,7 +125,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
-            vanished = _vanish(port, _make_questions(streams), over_seconds)
+            vanished = _disconnect_early(port, _make_questions(streams), over_seconds)
             stopped_seconds = _wait_until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _Watch(process.pid).now()
@@ -145,7 +144,7 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
     return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
@@ -160,9 +159,9 @@ async def read_all(
     over_seconds: float = 0.0,
     enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
 ) -> list[Reading]:
-    """Read a stream for each question, begun one after another within ``over_seconds``.
+    """Read a stream for each question. They start one after another, within ``over_seconds``.
 
-    All readers hang up at once when ``enough`` is true, or after ten minutes.
+    All readers disconnect when ``enough`` returns True, or after ten minutes.
     """
     readings = [Reading() for _ in questions]
     pause_seconds = over_seconds / max(1, len(questions))
@@ -207,7 +206,7 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
         reading.error = f"{type(error).__name__}: {error}"
     finally:
         if writer is not None:
-            # An orderly end would first send and receive the rest.
+            # The connection is aborted, because closing it in order would first read the rest.
             writer.transport.abort()
 
 
@@ -224,7 +223,7 @@ def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
 
 
 class _Watch:
-    """A sampler of a web server, four times a second within its block."""
+    """Measures the web server four times a second, while its block runs."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -289,7 +288,7 @@ def _measure_cpu_seconds(pid: int) -> float:
 
 
 def _measure_database_seconds() -> float | None:
-    """Return the processor time of the database server with ended processes, or None if it is external."""
+    """Return the database server's processor time, with processes that have ended; None if it is external."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
@@ -303,7 +302,7 @@ def _measure_database_seconds() -> float | None:
 
 @contextmanager
 def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the site's web server as in the Procfile, with the model at ``model_url``. Yield its process and port."""
+    """Run the site's web server with the model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -318,11 +317,10 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # A model gets all streams at once; without a model they wait in the queue.
+        # With a model, all answers are written at once. Without a model, they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
+        **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
-        # The name of the web server's connections in the database.
         "PGAPPNAME": SLUG,
     }
     with tempfile.TemporaryFile() as log:
@@ -365,7 +363,6 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
 
 
 def _create_collection() -> Collection:
-    """Return a public collection with a few documents, so that every question finds passages."""
     collection, _ = Collection.objects.get_or_create(
         slug=SLUG,
         defaults={"name": "Stream benchmark", "text_search_configuration": "english", "visibility": Visibility.PUBLIC},

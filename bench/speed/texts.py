@@ -1,9 +1,9 @@
-"""A synthetic corpus of any size for timing search: words, topics, passages, questions and vectors. PURE.
+"""Make a synthetic corpus of any size for timing searches: words, topics, passages, questions and vectors. PURE.
 
-Search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
+A search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
 the whole language and of its topic, so that a question of six words matches about the same share of the passages
-(median: a sixth) as questions of public test sets without stop words. Vectors are drawn at random, because embedding
-100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
+(median: a sixth) as questions of public test sets. Vectors are drawn at random, because embedding 100,000 passages
+takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -22,10 +22,10 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift keeps the commonest word from being in every passage, like a stop word.
+# Mandelbrot's shift. Without it, the commonest word would be in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
-# Words of a topic are not among the commonest of the language.
+# The words of a topic are rarer than this number of the language's commonest words.
 COMMONEST = 200
 
 WORDS_A_PASSAGE = 150
@@ -33,8 +33,8 @@ PASSAGES_A_DOCUMENT = 20
 TOPICAL_SHARE = 0.4
 WORDS_A_SENTENCE = 15
 
-# Words are these nouns and compounds of two of them, so that the embedder makes about as many tokens as of a real
-# question; nonsense syllables would give several times as many.
+# Words are these nouns, and compounds of two of them. Meaningless syllables would give the embedder several times as
+# many tokens as a real question.
 _NOUNS = """
 acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
 black blood blue board boat body bolt bone book boot bottle bow bowl box boy brain branch brass bread brick bridge bull
@@ -112,16 +112,15 @@ class SyntheticCorpus:
         ]
 
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
-        """Return a function that draws unit vectors for passages of given topics, shape (len(topics), width).
+        """Return a function that draws a unit vector for the topic of each passage, shape (topics, width).
 
-        ``embedded`` has for each topic the vectors of some of its :meth:`samples`, shape (n, width). A passage's vector
-        is its topic's mean plus a normal draw with the covariance of the embedder's vectors within a topic. So an
-        embedded question has as many near neighbours as among real texts; with independent directions the index would
-        search aimlessly.
+        ``embedded`` has the vectors of some :meth:`samples` of each topic, shape (n, width). A passage's vector is the
+        mean of its topic plus a normal draw with the covariance of the vectors within a topic. So a question has as
+        many near neighbours as among real texts. With independent directions, the index would search without direction.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
-        # residuals = U S V', so normal draws through S V' / sqrt(n) have the residuals' covariance.
+        # residuals = U S V', so normal draws through S V' / sqrt(n) have the same covariance.
         _, scales, directions = np.linalg.svd(residuals / np.sqrt(len(residuals)), full_matrices=False)
         spread = scales[:, None] * directions
         random = self._make_generator("vectors")
@@ -136,7 +135,7 @@ class SyntheticCorpus:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The nouns, then compounds of two of them in random order: short words are the commonest."""
+        """The nouns, then compounds in random order, because short words are the commonest."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
         order = self._make_generator("vocabulary").permutation(len(compounds))
@@ -153,14 +152,13 @@ class SyntheticCorpus:
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
     def _draw_mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
-        """Return ``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
         words = [*self._draw_topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
     def _make_generator(self, *purpose: str | int) -> np.random.Generator:
-        """Return a generator per purpose, so that the number of passages does not change the questions."""
+        """Return an own generator for each purpose, so that questions do not depend on the number of passages."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 

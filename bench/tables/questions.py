@@ -1,4 +1,4 @@
-"""Questions about tables with their answers, and the comparison of computed values with them. PURE."""
+"""Compare values computed over tables with the right answers of questions. PURE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.tables.table_reading import read_date
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """A question about the CSV file ``table``; ``answers`` are all values of the answer."""
+    """A question about the CSV file ``table``. ``answers`` are all values of the right answer."""
 
     id: str
     question: str
@@ -27,8 +27,8 @@ class TableQuestion:
 class Tally:
     """Counts over questions about tables.
 
-    ``stated`` counts questions with a computed value, ``right`` the right values among them, and ``on_page`` questions
-    whose right value is stated or in the shown rows.
+    ``stated``: a value was computed. ``right``: and it is right. ``on_page``: the right value is stated, or in the
+    shown rows.
     """
 
     questions: int = 0
@@ -53,13 +53,12 @@ def read_questions(folder: Path) -> list[TableQuestion]:
 
 
 def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
-    """Return the half of each table: "shaping" (first, third, … by name), to develop rules, or "judging"."""
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 
 
 def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
-    """Return whether both are the same values in any order, compared as in WikiTableQuestions.
+    """Return whether both have the same values, in any order, as WikiTableQuestions compares them.
 
     Values are compared as numbers, as days, or as text without case, accents, quotes and notes in brackets at the end
     (Pasupat and Liang, 2015).
@@ -74,7 +73,10 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
-    """Return whether each value is a cell of the shown rows, or the number of rows that meet the conditions."""
+    """Return whether the table shows all ``expected`` values.
+
+    If the table has conditions, the number of rows that meet them counts as shown.
+    """
     if table is None:
         return False
     cells = [_normalize(cell) for row in table.rows for cell in row]

@@ -1,4 +1,4 @@
-"""The share of the cells of a file's tables that were found. PURE."""
+"""Score how many cells of a file's tables were found. PURE."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from retrieval.tables.table_reading import read_tables
 from retrieval.text.extracted import ExtractedText
 
 Rows = Sequence[Sequence[str]]
-# A table with a smaller share of right cells was not found.
+# A table with a smaller share of right cells counts as not found.
 FOUND_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """The score of a file: ``cells`` expected, ``right`` ones in their place, ``written`` ones found and not empty.
+    """The score of a file. ``cells`` are expected, ``right`` found in their place, ``written`` found and not empty.
 
-    ``false`` has the first row of each table that matches no expected table.
+    ``false`` has the first row of each table that matches no expected one.
     """
 
     name: str
@@ -32,7 +32,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """Read the expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
+    """Read the expected tables of the file at ``path``, from ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -42,7 +42,7 @@ def read_expected(path: Path) -> list[Rows]:
     return tables
 
 
-def found_tables(extracted: ExtractedText) -> list[Rows]:
+def list_found_tables(extracted: ExtractedText) -> list[Rows]:
     text = extracted.text
     return [
         [
@@ -54,7 +54,6 @@ def found_tables(extracted: ExtractedText) -> list[Rows]:
 
 
 def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> TableScore:
-    """Compare each expected table with the found table that has most of its cells."""
     left = list(found)
     right = cells = met = 0
     for table in expected:
@@ -76,11 +75,11 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
 
 
 def count_right(expected: Rows, found: Rows) -> int:
-    """Return the number of cells in their row and column.
+    """Return how many cells are in the right row and column.
 
-    Rows are aligned in order, so that a missing row costs only its own cells.
+    Rows are aligned in order, so a missing row costs only its own cells.
     """
-    # The longest common subsequence, weighted by the cells that two rows share.
+    # This is the longest common subsequence. Two rows count as much as the cells that they share.
     best = [0] * (len(found) + 1)
     for row in expected:
         above, best = best, [0]
@@ -91,5 +90,4 @@ def count_right(expected: Rows, found: Rows) -> int:
 
 
 def _squeeze(cell: str) -> str:
-    """Remove white space, so that line breaks do not count."""
     return "".join(cell.split()).replace("−", "-")

@@ -1,7 +1,7 @@
 """Find the approved answer to a question, with its current sources.
 
-The question equals a wording except for case and punctuation, or is very similar: by the cosine of both, the same
-question word, numbers and codes (error rates: docs/quality.md).
+A wording of the approved answer must be equal to the question, apart from case and punctuation. Or it must have a high
+cosine and the same question word, numbers and codes (error rates: docs/quality.md).
 """
 
 from __future__ import annotations
@@ -34,46 +34,46 @@ from retrieval.types import AssembledContext, ContextBlock, QueryClass, Retrieve
 
 logger = logging.getLogger(__name__)
 
-# Generator and search method of approved answers.
 NAME = "approved"
 
-# The asker may not be allowed to read the sources of the nearest wording.
+# Several candidates are tried, because the user may lack the right to read the sources of the nearest one.
 MOST_CANDIDATES = 5
-# A later question of a conversation with at most these words may depend on earlier ones, so it must equal a wording.
+# A follow-up question with at most this many words may depend on earlier questions, so only an equal wording matches
+# it.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
 _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
-def read_version(collections: Iterable[int]) -> list[Any]:
+def read_approved_version(collections: Iterable[int]) -> list[Any]:
     """Return a value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream; markers have no white space, so they stay whole."""
+    """Split a finished text into pieces to stream. Pieces end at white space, so no marker is split."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
-def find_given(
+def find_approved_answer(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
 ) -> tuple[AnswerDraft, Completed] | None:
-    """Return the approved answer to the question if the user may read all of its sources; else None.
+    """Return the approved answer to the question, if the user may read all of its sources; else None.
 
-    An answer whose sources have changed is flagged. None also if the database does not answer.
+    An answer whose sources have changed is flagged and not returned. If the database fails, the result is None.
     """
     try:
-        for approved, likeness in _candidates(question, filters, history):
-            if (sources := _sources(approved, filters)) is not None:
-                return _give(approved, question, sources, likeness)
+        for approved, likeness in _find_candidates(question, filters, history):
+            if (sources := _find_sources(approved, filters)) is not None:
+                return _build_answer(approved, question, sources, likeness)
     except DatabaseError as error:
         logger.warning("Approved answers were not looked up: %s", error)
     return None
 
 
-def _candidates(
+def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
     """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
@@ -108,7 +108,7 @@ def find_nearest_wordings(wordings: QuerySet[ApprovedQuestion], vector: Any) -> 
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
 
-def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
+def _find_sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
         at = find_quote_offset(source)
@@ -150,7 +150,7 @@ def find_quote_offset(source: ApprovedSource) -> int | None:
     return at - 1 if at else None
 
 
-def _give(
+def _build_answer(
     approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float
 ) -> tuple[AnswerDraft, Completed]:
     blocks = {source.marker: source.block for source in sources}
@@ -191,7 +191,10 @@ def _give(
 
 
 def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
-    """Return the approver and the time; None if the answer is not approved. An e-mail address is cut at its @."""
+    """Return who approved the answer and when; None if it is not approved.
+
+    A user without a full name is shown by the part of the user name before its @.
+    """
     if approved is None or approved.approved_at is None:
         return None
     person = approved.approved_by

@@ -1,4 +1,4 @@
-"""Renders the result of a table computation as Markdown: a sentence, then the rows."""
+"""Render the result of a computation over a table as Markdown: first a sentence, then the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 from retrieval.text.word_lists import read_words
 
 MOST_ROWS = 25
-# Rows shown of an ordered list.
 _MOST_EXAMPLES = 5
 _SHARES = read_words("tables", "shares")
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -46,17 +45,17 @@ _PHRASES = {
 }
 
 
-def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """Render the result in ``language`` if the site has it, else in English.
+def render_result(result: TableResult, language: str, get_marker: Callable[[ResultRow], str]) -> str:
+    """Render the result as Markdown, in ``language`` if the site has a translation, else in English.
 
-    ``marker_of`` returns a row's marker or "".
+    ``get_marker`` returns the marker of a row, or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
-        return "\n".join(_Writer(result, marker_of).write())
+        return "\n".join(_Writer(result, get_marker).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """Render the cell with its unit; a share below 1 also as a percentage."""
+    """Render a cell with its unit. A share below 1 is also shown as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")
@@ -76,9 +75,9 @@ def _add_unit(number: str, cell: ResultCell) -> str:
 
 
 class _Writer:
-    def __init__(self, result: TableResult, marker_of: Callable[[ResultRow], str]) -> None:
+    def __init__(self, result: TableResult, get_marker: Callable[[ResultRow], str]) -> None:
         self._result = result
-        self._marker_of = marker_of
+        self._marker_of = get_marker
         self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
 
     def write(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""Estimates whether the sources answer a question.
+"""Estimate whether the sources answer a question.
 
 A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
-1958) on the closeness of the closest passage, the share of the question's words in a passage, and names that no
-document contains. The lead of the best passage added no accuracy. Errors: docs/quality.md.
+1958) on the closeness of the closest passage, the share of the question's words in a passage, and whether the question
+has a name that no document contains. The lead of the best passage did not improve it. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.verification import is_foreign
-from chat.answering.checking.words import find_stem_set, find_stems, stem_weight
-from chat.answering.units import QuotableUnit, find_quotable_units, text_to_encode
+from chat.answering.checking.words import compute_stem_weight, find_stem_set, find_stems
+from chat.answering.units import QuotableUnit, build_text_to_encode, find_quotable_units
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# `unknown_name` reduced answers to 392 questions about missing subjects from 94 to 66, to 419 answerable ones from 394
-# to 392.
+# With `unknown_name`, the site answers 66 instead of 94 of 392 questions about subjects that the documents do not have,
+# and 392 instead of 394 of 419 answerable questions.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# Passages in another language share no words with the question. Below 0.25 are 37 % of 150 English questions about
-# Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150 Dutch ones about English (93 % of 450).
+# A passage in another language shares no words with the question. Below a closeness of 0.25, no answer is given: to 37
+# % of 150 English questions about Dutch paragraphs and 98 % of 250 about other subjects, and to 32 % of 150 Dutch
+# questions about English ones and 93 % of 450 about other subjects.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# Used without an embedding or a calibration.
+# Used if the embedder gave no vectors, or its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# Below this probability, the closest passages are results, not an answer.
+# From this probability on, the passages are shown as an answer. Below, they are shown as the closest results.
 ANSWERABLE = 0.6
-# A passage must contain half of the question's words.
+# The limit if only words were compared: a passage must then contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
-# Below this probability, no language model is called.
 HOPELESS = 0.1
-# Below this probability, only titles are shown: of 40 questions without an answer, 7 of 8 about other subjects, 1 of 32
-# near misses.
+# Below this probability, only titles of documents are shown. These are 7 of 8 questions about other subjects and 1 of
+# 32 near misses, of 40 questions without an answer.
 NEAR = 0.2
-# Units compared by vectors if none contains a word of the question.
+# Number of units to compare by vectors if no unit contains a word of the question.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -72,8 +72,8 @@ _CALENDAR = read_words("documents", "calendar")
 class Evidence:
     """The estimated ``probability`` that the sources answer the question, in [0, 1].
 
-    ``by_words``: no embeddings were compared. ``closeness`` is keyed by marker. ``alone`` and ``near`` are markers of
-    sources that reach ANSWERABLE or NEAR alone.
+    ``by_words``: only words were compared, no vectors. ``closeness`` maps a marker to the closeness of its source.
+    ``alone`` are the markers of sources that reach ANSWERABLE without the others, and ``near`` those that reach NEAR.
     """
 
     probability: float
@@ -93,9 +93,9 @@ class Evidence:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if a language model is not worth asking.
+        """True if the sources are too far from the question to ask a language model.
 
-        False if only words were compared: the documents may use others.
+        It is False if only words were compared, because the documents may use other words than the question.
         """
         return not self.by_words and self.probability < HOPELESS
 
@@ -103,7 +103,7 @@ class Evidence:
 def estimate_evidence(
     trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None
 ) -> Evidence:
-    """Return the probability that the results answer the question, with its features."""
+    """Return the probability that the ``sources`` answer the question of ``trace``, with the features behind it."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -122,10 +122,10 @@ def estimate_evidence(
         if source.block.best.chunk_id in cosines
     }
     features["closeness"] = max(closeness.values(), default=0.0)
-    if unknown_names(trace, sources):
+    if find_unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language must be closer than every passable one in the question's.
+    # If a passage in the question's language is close enough, a passage in another language must be closer to be used.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
@@ -165,15 +165,14 @@ def _is_given(candidate: Candidate | None) -> bool:
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
-def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
-    """Return the question's names that no searched document contains, even in a similar spelling.
+def find_unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
+    """Return the names in the question that no searched document contains, not even in a similar spelling.
 
-    In English or Dutch, a name has a capital inside a sentence; otherwise, and if all sources are foreign, a capital
-    inside the word, such as WiFi.
+    In an English or Dutch question, a name is a word with a capital inside a sentence. In other languages, or if all
+    sources are in another language, only a capital inside the word shows a name, as in WiFi.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
-    # German nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
@@ -195,7 +194,6 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
         return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
-    # "I" always has a capital, and is missing in Dutch documents.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
@@ -213,35 +211,36 @@ def _measure_coverage(question: str, source: ContextSource, candidate: Candidate
     return len(find_stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
 
 
-def places(source: ContextSource) -> list[QuotableUnit]:
+def list_best_units(source: ContextSource) -> list[QuotableUnit]:
     best = source.block.best
     return [unit for unit in find_quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
-def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the closest unit of the source's best passage; None without units.
+def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
+    """Return the unit of the source's best passage that is closest to the question; None without units.
 
-    The unit with most of the question's words wins, weighted by rarity, then by shared sequences of four letters: this
-    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, except with
-    ``by_meaning=False`` or a failing embedder.
+    The unit with most of the question's words wins; rare words weigh more. Common sequences of four letters decide
+    ties. This is as accurate as sentence vectors (docs/quality.md), which are used if no unit shares a word, unless
+    ``by_meaning`` is False or the embedder fails.
     """
-    return nearest_of(question, places(source), by_meaning=by_meaning)
+    return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 
 
-def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit that is closest to the question; None without units."""
+def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := drop_name(question)) != question:
-        # The words of a follow-up come first; the code that was put before it decides between equal units.
-        alone = _weigh(bare, texts)
+        # The reformulation put a code before a follow-up question. The other words of the question come first; the code
+        # decides between equal units.
+        alone = _compute_weights(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
-    shares = _weigh(question, texts)
+    shares = _compute_weights(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # A section's opening is about its heading, so the first block wins.
+        # If two units share as many words with the question, the one in the first block wins, because a section begins
+        # with its subject.
         asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())
@@ -249,16 +248,19 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
     first = first[:MOST_COMPARED]
     try:
-        vectors = np.asarray(embedder_choice.get_embedder().embed_documents([text_to_encode(unit) for unit in first]))
+        vectors = np.asarray(
+            embedder_choice.get_embedder().embed_documents([build_text_to_encode(unit) for unit in first])
+        )
         return first[int(np.argmax(vectors @ encode_query(question)))]
     except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return first[0]
 
 
-def _weigh(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
-    """Return the weights of the question's words in each text, by their rarity among the texts."""
-    weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)}
+def _compute_weights(question: str, texts: Sequence[AbstractSet[str]]) -> list[float]:
+    weights = {
+        stem: compute_stem_weight(sum(stem in held for held in texts), len(texts)) for stem in find_stems(question)
+    }
     return [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Write an excerpt as Markdown, with a marker after each stretch of a document. PURE."""
+"""Write an excerpt as Markdown, with a marker after each contiguous part of the document. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from chat.answering.checking.citations import find_code, quote_for_answer
 from chat.answering.excerpts import Excerpt, Span
-from chat.answering.units import QuotableUnit, blocks_of, convert_row
+from chat.answering.units import QuotableUnit, convert_row, list_blocks
 from chat.types import ContextSource
 from retrieval.text.block import BlockKind
 from retrieval.text.block_items import read_cells
@@ -18,11 +18,10 @@ from retrieval.text.markup import open_notes, opens_note, strip_markup
 LONGEST_MARKER = len(" … [999]")
 
 
-# The block is longer than the excerpt.
 GOES_ON = "…"
 
 
-# Headings of an excerpt are not headings of the answer, so they become bold lines.
+# The patterns below rewrite a document's markup. Its headings become bold lines: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,7 +31,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Tags of Jekyll, Liquid, Hugo and ERB are removed: their output is unknown.
+# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -43,48 +42,54 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """Return the excerpt as Markdown, if ``is_cited`` with a marker after each span."""
-    pieces = list(_stretches(excerpt))
+    """Return the excerpt as Markdown. If ``is_cited``, each span ends with the source's marker."""
+    pieces = list(_render_spans(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
     else:
-        pieces = [_without_bars(piece) for piece in pieces]
+        pieces = [_convert_headless_rows(piece) for piece in pieces]
     if excerpt.heading:
         pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
     if excerpt.goes_on:
-        pieces[-1] = _with_ellipsis(pieces[-1].rstrip())
+        pieces[-1] = _add_ellipsis(pieces[-1].rstrip())
     marker = f"[{excerpt.source.marker}]" if is_cited else ""
-    return "\n\n".join(_with_marker(piece, marker) for piece in pieces)
+    return "\n\n".join(_add_marker(piece, marker) for piece in pieces)
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return the span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently."""
-    words = _prose(unit.text.strip())
+    """Return the span of the unit's text in ``shown``, an excerpt as Markdown, to highlight it.
+
+    None if the unit is the whole excerpt, or if its Markdown differs from its text.
+    """
+    words = _render_prose(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
     return None if at < 0 or is_all else (at, at + len(words))
 
 
-def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """Yield the text of the spans, joined if only white space, pictures or titles of notes are between them."""
+def _render_spans(excerpt: Excerpt) -> Iterator[str]:
+    """Yield the Markdown of each span of the excerpt.
+
+    Two spans are joined if the document has only white space, pictures or titles of notes between them.
+    """
     content, offset = excerpt.source.block.content, excerpt.source.block.start
-    stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
+    stretches = [(_find_note_start(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
         if _says_something(content[stretches[-1][1] - offset : start - offset]):
             stretches.append((start, end))
         else:
             stretches[-1] = stretches[-1][0], end
-    unfenced = list(_unfenced_code(excerpt.source))
+    unfenced = list(_find_unfenced_code(excerpt.source))
     for start, end in stretches:
         pieces = []
-        for first, last, is_code in _parted(start, end, unfenced):
+        for first, last, is_code in _split_at_code(start, end, unfenced):
             text = content[first - offset : last - offset]
             if text.strip():
-                pieces.append(_fenced(text) if is_code else _prose(text))
+                pieces.append(_fence(text) if is_code else _render_prose(text))
         yield "\n\n".join(pieces)
 
 
-def _from_title_of_note(content: str, start: int) -> int:
+def _find_note_start(content: str, start: int) -> int:
     before = content[:start].rstrip()
     begin = before.rfind("\n") + 1
     return begin if opens_note(before[begin:]) else start
@@ -95,18 +100,17 @@ def _says_something(between: str) -> bool:
     return bool(strip_markup("\n".join(lines)).strip())
 
 
-def _unfenced_code(source: ContextSource) -> Iterator[Span]:
-    """Yield code without fences: a file of source code, or code marked by its indentation."""
+def _find_unfenced_code(source: ContextSource) -> Iterator[Span]:
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
-    for block in blocks_of(source):
+    for block in list_blocks(source):
         if block.kind is BlockKind.CODE:
             start = block.start if block.lead_in is None else block.lead_in[1]
             if not any(first < block.end and start < last for first, last in fences):
                 yield start, block.end
 
 
-def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+def _split_at_code(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
     for first, last in codes:
         first, last = max(first, start), min(last, end)
         if first < last:
@@ -116,20 +120,20 @@ def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, 
     yield start, end, False
 
 
-def _fenced(code: str) -> str:
+def _fence(code: str) -> str:
     longest = max((len(ticks) for ticks in re.findall("`{3,}", code)), default=2)
     fence = "`" * (longest + 1)
     lines = dedent(code.strip("\n").rstrip())
     return f"{fence}\n{lines}\n{fence}"
 
 
-def _prose(text: str) -> str:
-    text = open_notes(_dedented(text))
+def _render_prose(text: str) -> str:
+    text = open_notes(_dedent(text))
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
         upto = len(text) if code is None else code.start
-        prose = _outside_code_spans(text[position:upto], lambda words: strip_markup(_TEMPLATE_TAG.sub("", words)))
-        prose = _HEADING.sub(_as_bold, _HTML_TABLE.sub(_table_as_markdown, prose))
+        prose = _rewrite_outside_code(text[position:upto], lambda words: strip_markup(_TEMPLATE_TAG.sub("", words)))
+        prose = _HEADING.sub(_make_bold, _HTML_TABLE.sub(_convert_table, prose))
         pieces.append(_BLANK_LINES.sub("\n\n", prose))
         if code is not None:
             pieces.append(text[code.start : code.end])
@@ -137,7 +141,7 @@ def _prose(text: str) -> str:
     return quote_for_answer("".join(pieces).lstrip("\n"))
 
 
-def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
+def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
     pieces, position = [], 0
     for code in find_code(text):
         pieces += [rewrite(text[position : code.start]), text[code.start : code.end]]
@@ -145,7 +149,7 @@ def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
     return "".join([*pieces, rewrite(text[position:])])
 
 
-def _table_as_markdown(match: re.Match[str]) -> str:
+def _convert_table(match: re.Match[str]) -> str:
     table = match.group()
     rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
     return "\n".join(
@@ -153,10 +157,10 @@ def _table_as_markdown(match: re.Match[str]) -> str:
     )
 
 
-def _without_bars(text: str) -> str:
+def _convert_headless_rows(text: str) -> str:
     """Write table rows without a head as "**first cell** – second – third".
 
-    Markdown would show their bars.
+    Markdown would show the bars of such rows as text.
     """
     lines: list[str] = []
     in_code = is_headed = False
@@ -176,16 +180,16 @@ def _without_bars(text: str) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def _as_bold(match: re.Match[str]) -> str:
+def _make_bold(match: re.Match[str]) -> str:
     heading = match[1].rstrip(" \t#").replace("*", "")
     return f"**{heading}**" if heading else ""
 
 
-def _dedented(text: str) -> str:
-    """Remove the indentation of text cut out of an indented block.
+def _dedent(text: str) -> str:
+    """Remove the indentation of a text that was cut out of an indented block.
 
-    All lines but the first lose their common indentation. If the first line is indented, the following lines with at
-    least its indentation lose that much.
+    If the first line is indented, the lines that follow it with at least this indentation lose as much. Else all lines
+    but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")
@@ -199,7 +203,7 @@ def _dedented(text: str) -> str:
     return first + newline + "\n".join(line[depth:] if line[:depth].isspace() else line for line in rest.split("\n"))
 
 
-def _with_ellipsis(text: str) -> str:
+def _add_ellipsis(text: str) -> str:
     codes = find_code(text)
     if codes and codes[-1].fence and not codes[-1].is_open and codes[-1].end == len(text):
         code, _, fence = text.rpartition("\n")
@@ -207,7 +211,7 @@ def _with_ellipsis(text: str) -> str:
     return f"{text} {GOES_ON}"
 
 
-def _with_marker(text: str, marker: str) -> str:
+def _add_marker(text: str, marker: str) -> str:
     codes = find_code(text)
     if codes and codes[-1].is_open:
         text = f"{text}\n\n{codes[-1].fence}"

@@ -17,28 +17,28 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# Characters, about a screen of prose. Lists, procedures, tables and code may be longer: a part of them is useless.
+# In characters, about a screen of prose. Lists, procedures, tables and code may be longer, because a part of them is of
+# no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# Characters of an opening with its sub-sections.
+# The most characters of a section's beginning together with its sub-sections.
 LONGEST_OPENING = 1_400
-# Only the last sentence, within these characters, can announce the next block.
+# A block can announce the next one only in its last sentence, which is searched within this many characters.
 LONGEST_ANNOUNCEMENT = 240
-# Characters shown around the marked row of a long table.
 LONGEST_ROWS = 700
 
 
-# These words in the last sentence of a text announce the next block.
+# The last sentence of a block announces the next block if it contains one of these words, or a colon.
 _ANNOUNCEMENT = re.compile(fill_in(r":|\b<announcing>\b", "documents"), re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?]\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The shown part of one source: the document's text at ``spans``, in order.
+    """The part of one source to show: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above rows cut off from it, ``heading`` above a text that needs it. ``goes_on``: the section
-    is longer than the excerpt.
+    ``table_head`` is shown above table rows without their head, ``heading`` above a text that is unclear without it.
+    ``goes_on``: the section continues after the excerpt.
     """
 
     source: ContextSource
@@ -54,73 +54,73 @@ class Excerpt:
 
 
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """Cut the excerpt around ``unit``, the place of a passage closest to the question.
+    """Cut the excerpt to show around ``unit``, the part of a passage that is closest to the question.
 
-    A section that fits a screen is shown whole, with the sub-sections that fit. A card beside an answer (``is_card``)
-    adds the passage's other short sections. A longer section is cut to the unit's block, the blocks that it announces,
+    A section that fits on a screen is shown whole, with its sub-sections if they fit too. ``is_card`` adds the
+    passage's other short sections. Of a longer section, the excerpt has the unit's block, the blocks that it announces,
     and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
-    lead-in, rows with their header.
+    lead-in, rows with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
     section = list(unit.section.blocks)
     first, last = 0, len(section) - 1
     if _fits(unit.source, section):
-        sections = _with_further_sections(unit, LONGEST_PROSE if is_card else 0)
+        sections = _add_subsections(unit, LONGEST_PROSE if is_card else 0)
         if len(sections) > 1:
-            return _across_sections(question, unit, sections)
+            return _build_section_excerpt(question, unit, sections)
     else:
         at = section.index(unit.block)
-        first, last = _with_announced(unit.source, section, at, at)
-        if _length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
-            return _within_block(unit)
-        first, last = _grown(unit.source, section, first, last)
-    spans = _clipped(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
+        first, last = _add_announced_blocks(unit.source, section, at, at)
+        if _measure_length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
+            return _cut_block(unit)
+        first, last = _grow_span(unit.source, section, first, last)
+    spans = _clip_spans(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
-    return _with_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
+    return _add_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
 
 
-def _length(source: ContextSource, start: int, end: int) -> int:
+def _measure_length(source: ContextSource, start: int, end: int) -> int:
     text = read_text(source, start, end)
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
 
 def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
-    length = _length(source, blocks[0].start, blocks[-1].end)
+    length = _measure_length(source, blocks[0].start, blocks[-1].end)
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
 
 
-def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
-    """Return the unit's section with the sub-sections behind it that fit.
+def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
+    """Return the unit's section with as many of its sub-sections as fit.
 
-    All sections of the unit's passage are returned if they have at most ``longest_passage`` characters.
+    If the unit's passage has at most ``longest_passage`` characters, all of its sections are returned.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
     inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
     if first in inside and (
-        _length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
+        _measure_length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
     ):
         first, last = inside[0], inside[-1]
     level = unit.section.level
     for each in sections[last + 1 :]:
         if level is None or each.level is None or each.level <= level:
             break
-        if _length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
+        if _measure_length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
             break
         last += 1
     return sections[first : last + 1]
 
 
-def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
+def _build_section_excerpt(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
     start, end = sections[0].blocks[0].start, sections[-1].end
-    spans = _clipped(unit.source, [(start, end)])
+    spans = _clip_spans(unit.source, [(start, end)])
     if sections[0] == unit.section:
-        return _with_heading(question, unit, spans, goes_on=end > unit.source.block.end)
+        return _add_heading(question, unit, spans, goes_on=end > unit.source.block.end)
     return Excerpt(unit.source, spans, heading=sections[0].heading, goes_on=end > unit.source.block.end)
 
 
-def _with_announced(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+def _add_announced_blocks(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
     while first > 0 and _announces(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and (
@@ -138,21 +138,23 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether a short text introduces the table below it: "The hours differ by ward"."""
+    """Return whether ``block`` is short and a table follows, as after "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
 
-def _grown(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    while first > 0 and _length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
+def _grow_span(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+    while first > 0 and _measure_length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
         first -= 1
-    while last + 1 < len(section) and _length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE:
+    while (
+        last + 1 < len(section)
+        and _measure_length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE
+    ):
         last += 1
     return first, last
 
 
-def _within_block(unit: QuotableUnit) -> Excerpt:
-    """Return the part around the unit of a block that is too long."""
+def _cut_block(unit: QuotableUnit) -> Excerpt:
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -171,7 +173,6 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
         first -= 1
     if unit.block.kind is BlockKind.STEPS:
-        # A reader needs a procedure from its first step.
         first = 0
         while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= LONGEST_BLOCK:
             last += 1
@@ -183,17 +184,17 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     return Excerpt(unit.source, tuple(spans), table_head=table_head, goes_on=last + 1 < len(pieces))
 
 
-def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
+def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
     first, last = source.block.start, source.block.end
     inside = ((max(start, first), min(end, last)) for start, end in spans)
     return tuple((start, end) for start, end in inside if start < end)
 
 
-def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """Return the excerpt, under its heading if the text needs it.
+def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
+    """Return the excerpt of ``spans``, with the section's heading if the text needs it.
 
-    It does if only the heading contains a word of the question, or announces the list that begins the excerpt:
-    exclusions of a warranty would read like its coverage.
+    The heading is needed in two cases. Either it alone contains a word of the question. Or a list without a lead-in
+    begins the excerpt: without their heading, the exclusions of a warranty would read like its coverage.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
@@ -205,6 +206,6 @@ def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *,
 
 
 def read_text(source: ContextSource, start: int, end: int) -> str:
-    """Return the part of the document's ``text[start:end]`` that is in the source."""
+    """Return the document's ``text[start:end]``, or the part of it that the source contains."""
     offset = source.block.start
     return source.block.content[max(0, start - offset) : max(0, end - offset)]

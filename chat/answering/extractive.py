@@ -1,4 +1,4 @@
-"""Answer in the documents' own words: the best passage, with the place closest to the question marked."""
+"""Answer a question by quoting the best passage, and mark the words in it that are closest to the question."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
     build_alternative,
+    build_whole_passage,
     count_alternatives,
     cut_results,
-    whole_passage,
 )
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
@@ -28,10 +28,10 @@ NAME = "extractive"
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """An answer's text with its citations.
+    """An answer that quotes a document, with its citations.
 
-    Each citation is the place of its passage closest to the question. ``is_row``: the first one is a table row.
-    ``alternatives`` are passages beside the answer.
+    Each citation is the part of its passage that is closest to the question. ``is_row``: the first citation is a table
+    row. ``alternatives`` are passages to show beside the answer.
     """
 
     text: str
@@ -42,9 +42,9 @@ class Quotation:
 
 @span("composition")
 def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Quote the best passage, with more alternatives the less sure the search is.
+    """Quote the best passage. The smaller its lead is, the more alternatives are added.
 
-    Raises: NoAnswer if the documents probably do not answer.
+    Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
     """
     if not evidence.is_answerable:
         raise NoAnswer
@@ -56,18 +56,18 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
     text = render(excerpt)
     alternatives: list[Alternative] = []
     if "given" not in evidence.features:
-        whole = whole_passage(question, excerpt)
+        whole = build_whole_passage(question, excerpt)
         alternatives += [whole] if whole is not None else []
         alternatives += (build_alternative(*each) for each in islice(found, count_alternatives(results)))
     return Quotation(
         text,
-        tuple(_citations(text, excerpt, unit)),
+        tuple(_build_citations(text, excerpt, unit)),
         unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
         tuple(alternatives[:MOST_ALTERNATIVES]),
     )
 
 
-def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
+def _build_citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
     marked = find_marked(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):

@@ -1,7 +1,7 @@
-"""Recognises by rules questions that try to instruct the site. PURE.
+"""Recognise, by rules, texts that try to instruct the site instead of asking a question. PURE.
 
-The rules find 142 of 203 public attempts, many in German (deepset/prompt-injections), and none of its 343 ordinary
-questions. Rules for disguises (base64, spaced letters) found only two more.
+Of deepset/prompt-injections, the rules find 142 of 203 attempts, many of them German, and none of 343 ordinary
+questions. Rules for disguised texts (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """Return the name of the matching rule; empty for a question."""
+    """Return the name of the first rule that matches the text; empty if none does."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

@@ -1,6 +1,6 @@
-"""Tries once per model and server whether a language model calls functions correctly.
+"""Test whether a language model calls functions correctly, once for each model and server.
 
-Small models write calls as their answer, or call although the sources answer.
+Small models often write a call as text of the answer, or call a function although the sources answer the question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.answering import writers
 from chat.answering.checking.citations import find_markers
-from chat.answering.prompts import RULES, estimated_tokens, quote_result
+from chat.answering.prompts import RULES, estimate_tokens, quote_result
 from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
 from chat.models import LanguageModel, ModelTrial
 from core.encryption import SecretUnreadable
@@ -47,7 +47,10 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a trial question; fields are None after an ``error``."""
+    """The result of a model's trial, to show on the admin page.
+
+    Fields are None if they were not reached before an ``error``.
+    """
 
     text: str = ""
     first_seconds: float | None = None
@@ -58,7 +61,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, for as long as four short answers take."""
+    """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_build_client(model), tried)
@@ -82,17 +85,17 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
         raise ModelFailed("The model said nothing in place of an answer.")
     tried.first_seconds = first - began
     if (seconds := time.monotonic() - first) > 0:
-        tried.tokens_per_second = (counted or estimated_tokens(tried.text)) / seconds
+        tried.tokens_per_second = (counted or estimate_tokens(tried.text)) / seconds
     tried.writes_markers = {marker.number for marker in find_markers(tried.text)} >= {1, 2}
 
 
 def uses_functions(name: str) -> bool:
-    """Return whether the model passed its trial; an untried model's trial starts in the background."""
+    """Return whether the model passed its trial. If it was never tried, queue the trial and return False."""
     model = writers.list_language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A killed worker left the trial unfinished.
+    # A trial without a result after this time was lost, because its worker was killed.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
@@ -137,7 +140,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
         "tool_call_id": call.id,
         "content": quote_result("17 pumps weigh more than 2 kg.", [], 100),
     }
-    called = {"role": "assistant", "content": "", "tool_calls": [call.as_sent()]}
+    called = {"role": "assistant", "content": "", "tool_calls": [call.to_sent_call()]}
     said, calls = await _complete(client, [*messages, called, result])
     if "17" not in said or calls:
         return False

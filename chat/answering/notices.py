@@ -1,4 +1,4 @@
-"""Write the notices beside an answer: doubts about a model's text, and the reason for a quotation."""
+"""Write the notices beside an answer: doubts about a model's text, and the reason why documents are quoted instead."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chat.types import (
 
 
 def find_doubts_of_answer(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """Return warnings about a model's answer; empty if it is complete and cites its sources.
+    """Return warnings about a model's answer; empty if the answer is complete and cites its sources.
 
-    Sentences whose support could not be measured do not count.
+    Sentences whose support was not measured cause no warning.
     """
     doubts = []
     if draft.looped:

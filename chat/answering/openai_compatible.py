@@ -1,5 +1,3 @@
-"""Writes answers over OpenAI's chat-completions protocol."""
-
 from __future__ import annotations
 
 import logging
@@ -14,7 +12,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimated_tokens
+from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimate_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
@@ -32,9 +30,10 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Share of a question's time reserved for checking, or for the extractive fallback.
+# Part of the time for a question that is kept for checking the answer, or for quoting if the model fails: as a share,
+# and at most this many seconds.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# Tokenizers make shorter tokens, except of blanks; a longer answer is cut off.
+# An upper limit of a token's length, except for runs of blanks. An answer with more characters than this is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -44,7 +43,8 @@ _NOTHING = Usage(0, 0)
 class AnswerLimits:
     """Limits of one answer.
 
-    ``silence_seconds`` is per piece, ``total_seconds`` for all attempts. ``context_tokens`` covers prompt and answer.
+    ``silence_seconds`` is the longest pause between two pieces, ``total_seconds`` the time for all attempts together.
+    ``context_tokens`` covers the prompt and the answer.
     """
 
     silence_seconds: float = 60.0
@@ -54,16 +54,19 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the tokens left for the prompt; the answer gets at most half of a small context."""
+        """Return how many tokens the prompt may have, after ``taken_tokens`` for other uses.
+
+        The answer gets at most half of a small context.
+        """
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
 
 class OpenAICompatibleGenerator:
-    """A language model that writes answers from numbered sources.
+    """Writes answers from numbered sources with a language model.
 
-    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt offers NO_ANSWER.
-    Raises: ImproperModel.
+    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt allows the model to
+    reply NO_ANSWER. Raises: ImproperModel.
     """
 
     def __init__(
@@ -84,10 +87,10 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the shown text of the answer in pieces, and update the draft.
+        """Yield the text to show in pieces, and store usage, calls and the model's own text in the draft.
 
-        After Withdrawn the text begins again. ``history`` is ordered oldest first. Raises: NoAnswer, ModelFailed,
-        AnswerWithheld.
+        Withdrawn means that the text before it must be removed. ``history`` is ordered oldest first. Raises: NoAnswer,
+        ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -134,7 +137,7 @@ class OpenAICompatibleGenerator:
             logger.warning(
                 "The reply of %s had parts that are no answer, such as a thought; they are left out.", self.name
             )
-        if output.gives_up:
+        if output.has_no_answer:
             raise NoAnswer
         if not output.written:
             what = "only a call or a thought" if draft.has_machinery else "nothing"
@@ -148,9 +151,9 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text; None if all text before was a thought.
+        """Yield the model's text. None means that all text before it was a thought.
 
-        After calls, a second round without functions has their results.
+        If the model calls functions, a second round gets their results and offers no functions.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
@@ -179,11 +182,11 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's reply without thoughts and calls, unless they are ``known`` texts.
+        """Yield the text of one reply, without its thoughts and calls. Text that ``known`` contains is never removed.
 
-        None withdraws the text before it. ``spent`` are the tokens of earlier rounds.
+        None withdraws the text before it. ``spent`` are the tokens of earlier rounds. Calls are added to ``calls``.
         """
-        prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
+        prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         room_tokens = self._limits.context_tokens - prompt_tokens
         answer_tokens = min(self._limits.answer_tokens - spent.completion_tokens, room_tokens)
@@ -236,7 +239,7 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # Set for stopped answers too: the next answer is withheld from its beginning.
+            # The next answer of this model is not shown until its thought ends, also if this answer was stopped.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 

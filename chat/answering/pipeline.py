@@ -1,4 +1,4 @@
-"""Answer a question: search, assemble, stream, cite. It uses no request and no saved row."""
+"""Answer a question: search, select sources, write, cite. No request and no saved row is needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from chat.answering import writers
-from chat.answering.approved_answers import find_given, split_text
+from chat.answering.approved_answers import find_approved_answer, split_text
 from chat.answering.checking.citations import Marker
 from chat.answering.checking.verification import verify
-from chat.answering.evidence import Evidence, estimate_evidence, unknown_names
+from chat.answering.evidence import Evidence, estimate_evidence, find_unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.greetings import answer_greeting
@@ -25,7 +25,7 @@ from chat.answering.refusal import refuse
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
-from chat.models.instructions import instructions_for
+from chat.models.instructions import list_instructions
 from chat.types import (
     Alternative,
     AnswerDraft,
@@ -66,16 +66,17 @@ async def answer(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
-    The draft is updated, so that a caller can stop in the middle. ``history`` are the conversation's earlier turns,
-    oldest first, which complete a follow-up question. An instruction to the site is neither searched nor shown to a
-    model: the only event is a Completed. ``subject`` is the visitor, for whom a search profile may be chosen; empty:
-    the published one. A ``profile`` is used instead, without approved answers. ``model`` names the writer; empty: the
-    site's default; ``extractive`` quotes the documents. ``without_model`` is the reader's notice that no language model
-    may be used; empty: one may. ``instructions`` are for the model; None: the active ones of the only collection of all
-    sources. ``tried`` questions of passages count as if they were stored.
+    The draft is updated while the answer is written, so a caller that stops early can use it. The joined tokens are the
+    completed text. If the model failed on the way, Completed contains a replacement and a notice. For an instruction to
+    the site, the only event is a Completed: there is no search, and no model is asked.
 
-    The joined tokens are the completed text. If the model failed on the way, `Completed` contains a replacement and a
-    notice.
+    - ``history``: earlier turns of the conversation, oldest first. They complete a follow-up question.
+    - ``subject``: the visitor, for whom an experiment may choose a search profile. Empty: the published profile.
+    - ``profile``: use this search profile, and no approved answers.
+    - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
+    - ``without_model``: if not empty, use no language model, and tell the reader this reason.
+    - ``instructions``: curators' instructions to the model. None: the active ones of the sources' only collection.
+    - ``tried``: questions that are assigned to passages for this search only.
     """
     # A run measures the search, so approved answers are skipped.
     if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
@@ -111,7 +112,7 @@ async def answer(
                     raise
                 _note_failure(draft, error)
         sources = draft.sources
-        completed = await in_thread(_quote, draft, evidence)
+        completed = await in_thread(_answer_with_quotation, draft, evidence)
         if draft.sources is not sources:
             yield draft
         if generator is None:
@@ -132,7 +133,7 @@ def _answer_at_once(
         return None, Completed(text, (), generator="", state=AnswerState.NOTHING)
     if greeting := answer_greeting(question, filters):
         return None, greeting
-    return find_given(question, filters, history) if use_approved else None
+    return find_approved_answer(question, filters, history) if use_approved else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,29 +162,29 @@ def _search(
     instructions: str | None,
 ) -> _Searched:
     """Search for the sources, and choose the writer. Raises: InvalidQuery, SearchUnavailable."""
-    # Refused instructions must not return as part of the conversation.
+    # An instruction that was refused earlier must not reach the model as part of the conversation.
     history = [turn for turn in history if not find_instruction(turn.question)]
     draft = find_sources(question, filters, method, history, subject, profile, tried)
-    evidence = _weigh(draft, is_follow_up=bool(history))
+    evidence = _estimate_confidence(draft, is_follow_up=bool(history))
     return _Searched(draft, evidence, _choose_generator(draft, model, without_model, instructions), history)
 
 
-def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
+def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # The searched question counts: a rewritten follow-up, or the corrected spelling.
+        # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # A failed vector retriever has its own notice.
+    # If the vector retriever failed, another notice says so.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
-    if unknown := unknown_names(draft.trace, draft.results):
+    if unknown := find_unknown_names(draft.trace, draft.results):
         draft.notices.append(_("The documents do not mention %(names)s.") % {"names": ", ".join(unknown)})
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")
@@ -197,9 +198,9 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> OpenAICompatibleGenerator | None:
-    """Return the writer; None if the documents are quoted."""
+    """Return the generator of the language model, and name the writer in the draft; None if documents are quoted."""
     generator = None
-    # A computed result is exact, so no model rewrites it.
+    # A computed result is exact, so no model may rewrite it.
     if draft.computed is None:
         try:
             generator = writers.find_generator(model)
@@ -216,16 +217,19 @@ def _choose_generator(
     slugs = {source.block.best.collection for source in draft.sources}
     if instructions is not None:
         draft.instructions = instructions
-    elif generator is not None and len(slugs) == 1 and (found := instructions_for(slugs=slugs)):
+    elif generator is not None and len(slugs) == 1 and (found := list_instructions(slugs=slugs)):
         draft.instructions, draft.instructions_version = found[0].text, str(found[0])
     return generator
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer; a model that may refuse is asked unless it is hopeless."""
+    """Return whether to write an answer.
+
+    A model that may refuse is also asked if the sources probably do not answer, because it can judge them itself.
+    """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # Words alone are weak evidence: a model may find more in the sources.
+    # If only words were compared, the evidence is weak, and a model may find an answer that they do not show.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -233,12 +237,7 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAIComp
 async def _ask_model(
     generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """Yield the model's text in pieces, then the complete answer with its sentences checked.
-
-    Raises: NoAnswer, ModelFailed.
-    """
     tables = await in_thread(find_tables, draft.question, filters, draft.sources)
-    # Only models that passed the trial of functions get tables.
     if tables is not None and not await in_thread(uses_functions, generator.name):
         tables = None
     text = ""
@@ -277,22 +276,22 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
     )
 
 
-def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """Return the answer in the documents' words, or computed over a table's rows.
+def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
+    """Return the answer that quotes a document, or that was computed over a table.
 
-    Rows shown instead of a quoted row are added to the draft. Raises: NoAnswer.
+    If the best quotation is a table row, the matching rows of its table replace it, and become the draft's sources.
+    Raises: NoAnswer.
     """
     if draft.computed is None:
-        # The model that failed got merged blocks; a quotation uses the single results.
+        # A model gets merged blocks as its sources; a quotation needs the single results.
         draft.sources = draft.results
         quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
-            # The text is verbatim, so there is no support to verify.
             return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # Words do not show whether a computed value is right, so statements are not checked.
+    # A comparison of words cannot show whether a computed value is right, so sentences are not checked.
     return _complete(draft, text, Verified(verify(text, draft.sources).citations))
 
 

@@ -1,4 +1,4 @@
-"""Composes prompts; PROMPT_VERSION is stored with every answer of a model."""
+"""Compose the prompts for language models. PROMPT_VERSION is stored with every answer that a model wrote."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from retrieval.types import Turn
 
 PROMPT_VERSION = 9
-# The model's reply if the sources do not answer.
 NO_ANSWER = "NO_ANSWER"
-# Turns of the conversation in the prompt.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Share of the budget for the best source with the text around it. The sources contain the answer for 52 of 66 questions
-# with 750 tokens, 55 with 1,500, 63 with 6,000 (ADR 48).
+# Share of the budget for the best source and the text around it. The sources contain the answer to 52 of 66 questions
+# with a budget of 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up continues the cached previous prompt with this share of the budget; all parts together have at most
-# MOST_BUDGETS budgets (ADR 48).
+# The prompt of a follow-up continues the previous prompt, which the model server has cached. The new part gets
+# CONTINUED_SHARE of the budget; all parts together get at most MOST_BUDGETS budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -53,7 +51,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages with the markers of their sources, and of those ``left_out``."""
+    """Chat messages, with the markers of the sources in them and of the sources ``left_out``."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -62,7 +60,7 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The confidential rules. Curators' instructions may be quoted."""
+        """The part of the system message that answers must not reveal. Curators' instructions are not part of it."""
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -79,9 +77,9 @@ def compose(
 ) -> Prompt:
     """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
 
-    ``history`` is ordered oldest first. Sources are quoted with the text around them that fits; others are left out,
-    except the best, which is cut. A continued dialogue does not count. ``instructions`` follow the rules, so that
-    prompt caches serve a whole collection.
+    ``history`` is ordered oldest first. Each source is quoted with as much text around it as fits. Sources that do not
+    fit are left out, except the best one, which is shortened. Messages of a continued dialogue do not count towards the
+    budget. ``instructions`` come after the rules, so that all prompts of a collection begin alike and can be cached.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -94,8 +92,8 @@ def compose(
     before = _find_dialogue(told, sources, history, budget_tokens)
     known = {source.marker for source in sources if _is_quoted(source, before)}
     behind = [*filter(None, ["" if before else _quote_conversation(history), _name_tables(tables)]), asked]
-    budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
-    room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
+    budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimate_tokens(system)
+    room_bytes = int((budget_tokens - sum(map(estimate_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
     for source in sources:
         if (marker := source.marker) in known:
@@ -107,7 +105,7 @@ def compose(
         messages=messages,
         markers=frozenset(quotations),
         left_out=tuple(source.marker for source in sources if source.marker not in quotations),
-        tokens=sum(estimated_tokens(message["content"]) for message in messages),
+        tokens=sum(estimate_tokens(message["content"]) for message in messages),
     )
 
 
@@ -117,7 +115,7 @@ def _find_dialogue(
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
-    tokens = sum(estimated_tokens(message["content"]) for message in dialogue)
+    tokens = sum(estimate_tokens(message["content"]) for message in dialogue)
     return tuple(dialogue) if tokens + budget_tokens * CONTINUED_SHARE <= budget_tokens * MOST_BUDGETS else ()
 
 
@@ -130,13 +128,13 @@ def _rank(sources: Sequence[ContextSource]) -> list[ContextSource]:
     return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
-def estimated_tokens(text: str) -> int:
-    """Estimate a text's tokens, rather too high than too low."""
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens the text has. The estimate is rather too high than too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """Return a table's result for the model, cut to the room left."""
+    """Return the result of a table as a message to the model, shortened to ``room_tokens``."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -175,10 +173,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Extend the span by lines while it fits; return it with its quotation.
+    """Extend a quotation by whole lines while it fits; return its new start, end and text.
 
-    Every ``step_up``-th line is from above. If it is 0, lines below come first, so that prompts about a source begin
-    alike.
+    Every ``step_up``-th line is added above the span, the others below it. If ``step_up`` is 0, lines are added above
+    only after all lines below, so that prompts with the same source have the same beginning.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -226,7 +224,7 @@ def _quote_conversation(history: Sequence[Turn]) -> str:
 
 
 def _shorten_answer(answer: str) -> str:
-    """Return the first whole sentences, because small models copy a text that is cut."""
+    """Return the first whole sentences of an answer. Small models copy a text that ends within a sentence."""
     text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]

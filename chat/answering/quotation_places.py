@@ -1,5 +1,3 @@
-"""Find the page and the headings of quoted words."""
-
 from __future__ import annotations
 
 import logging
@@ -51,7 +49,6 @@ def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
 
 def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
     passage, start = quotation.passage, quotation.start
-    # Between two pages, the earlier page counts.
     index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
     return replace(
         passage,

@@ -1,4 +1,7 @@
-"""Finds quoted words, and what is nearest to them, in today's documents: for citations and for approved answers."""
+"""Find quoted words in the documents of today, for citations and approved answers.
+
+If they are gone, find similar words.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import Protocol
 from core.database import fetch
 from retrieval.text.sentences import split_sentences
 
-# A quote that was found in the same version is not searched again. Another extraction may break lines elsewhere.
+# A quote that was found in this version of the text is not searched again. The comparison ignores white space, because
+# another extraction may break lines elsewhere.
 _FIND = """
     SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
            CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
@@ -24,7 +28,7 @@ _FIND = """
 
 
 class Quoted(Protocol):
-    """A row with a quote; ``text_version`` is the version of the text in which it was found, or empty."""
+    """A row with a quote. ``text_version`` is the document version in which the quote was last found, or empty."""
 
     document_id: int | None
     quote: str
@@ -33,10 +37,10 @@ class Quoted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundQuote:
-    """A quote today.
+    """Whether a document of today contains a quote.
 
-    ``version`` is `DocumentText.version`, empty without a text. ``is_found``: the text contains the quote exactly;
-    ``has_same_words``: exactly, or with other white space.
+    ``version`` is `DocumentText.version`; empty if the document has no text. ``is_found``: the text contains the quote
+    exactly. ``has_same_words``: it contains the quote if white space is ignored.
     """
 
     version: str = ""
@@ -45,7 +49,7 @@ class FoundQuote:
 
 
 def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
-    """Return what today's documents say of each quote, in one query; none without quotes."""
+    """Return for each quote whether today's document contains it. This takes one query, or none without quotes."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:
         return found
@@ -62,7 +66,7 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Passages with most of the quote's words; the quote's section counts as a quarter of the words.
+# Selects the passages that rank highest for the quote's words; one in the quote's section ranks a quarter higher.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
@@ -79,15 +83,17 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# A passage with a smaller share of the quoted words is another passage.
+# A passage with a smaller share of the quote's words is about something else.
 LEAST_LIKENESS = 0.4
-# Characters between two passages that are read as one.
 _GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
 class NearPlace:
-    """The words of today nearest to a quote: ``text`` begins at ``start`` in the document."""
+    """The words in a document of today that are most similar to a quote.
+
+    ``text`` begins at ``start`` in the document.
+    """
 
     text: str
     start: int
@@ -102,7 +108,10 @@ class QuotedInSection(Quoted, Protocol):
 
 
 def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None]:
-    """Return the place in today's document nearest to each quote, None if there is none, in one query."""
+    """Return the most similar words in today's document for each quote; None if there are none.
+
+    This takes one query.
+    """
     found: list[list[NearPlace]] = [[] for _ in quoted]
     if not quoted:
         return []
@@ -116,7 +125,7 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
 
 
 def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | None:
-    """Return the sentences with most words in common with the quote, relative to their length; None below the least."""
+    """Return the sentences that are most similar to the quote by their words; None below LEAST_LIKENESS."""
     wanted = Counter(quote.lower().split())
     best, most = None, LEAST_LIKENESS
     for passage in _join_neighbours(passages):
@@ -130,7 +139,6 @@ def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | Non
 
 
 def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
-    """Return the passages, by their start, with neighbouring and overlapping ones as one."""
     joined: list[NearPlace] = []
     for passage in passages:
         last = joined[-1] if joined else None
@@ -143,7 +151,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the runs of whole sentences that are at most half as long again as the quote, and each sentence."""
+    """Yield the span of each sentence, and of each run of sentences up to half as long again as the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

@@ -1,4 +1,4 @@
-"""Refuse a question: show the closest passages, and corrections of its spelling."""
+"""Complete a question that the documents do not answer: show the closest passages, and corrections of its spelling."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ logger = logging.getLogger(__name__)
 
 
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """Return the completion of a question without an answer."""
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # A table without a matching condition or order is no close result.
+        # A table is close to the question only if the question gives a condition or an order for its rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")
@@ -45,7 +44,7 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     is_near = evidence.is_near or draft.table is not None
     found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
-        # The page shows only titles, so each document is listed once.
+        # The page then shows only titles, so one passage of each document is enough.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))

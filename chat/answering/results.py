@@ -1,12 +1,10 @@
-"""Orders a question's results and cuts them for display."""
-
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
 from chat.answering.checking.words import find_stem_set
-from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
+from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_best_units
 from chat.answering.excerpt_markdown import render
 from chat.answering.excerpts import Excerpt, cut_excerpt
 from chat.answering.units import QuotableUnit, find_sections
@@ -16,18 +14,19 @@ from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
 MOST_ALTERNATIVES = 3
-# Leads of the first score over the second. At 1, a second passage adds 1 of 29 answers and a third none; from 0.5 each
-# adds 1 of 22; below, three passages add 6 of 30 (half of 81 questions about handbooks; the other half agrees).
+# Least leads of the first score over the second for one or two alternatives. With a lead of 1, a second passage adds
+# the answer to 1 of 29 questions and a third to none. From 0.5 on, each adds 1 of 22. Below, three passages add 6 of
+# 30. (Measured on half of 81 questions about handbooks; the other half agrees.)
 SURE, NEARLY_SURE = 1.0, 0.5
-# Below this share of the passage in an excerpt, the passage is the next card.
+# If the excerpt shows less than this share of its passage, the next card shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return the number of passages beside the first.
+    """Return how many passages to show beside the first.
 
-    Small differences of scores, as of RRF, never count as sure.
+    Methods with small differences of scores, such as RRF, always get the most.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -37,12 +36,12 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in display order.
 
-    1. Sections whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer by themselves, also in another language than better ranked results.
-    3. Results that come near by themselves.
-    4. The others. Their closeness and their words may come from different passages.
+    1. Results with a section whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
+    2. Results that answer the question alone, also if they are in another language and rank lower.
+    3. Results that come near an answer alone.
+    4. All others.
 
-    Ties are ordered by score, then by marker.
+    Within a group, results are ordered by score, then by marker.
     """
     asked = find_stem_set(question)
 
@@ -62,15 +61,16 @@ def _find_headings(result: ContextSource) -> list[str]:
 def cut_results(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
-    """Yield the excerpt of each result with its unit closest to the question.
+    """Yield for each result, in display order, its excerpt and the unit in it that is closest to the question.
 
-    If ``is_answered``, the first is the answer. Results without a unit, and copies, are left out.
+    If ``is_answered``, the first excerpt is the answer and the others are cards. Results without a unit are left out,
+    and so are results whose words were yielded before.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Sentence vectors cost as much as the search: only the first passage gets them.
-        unit = nearest_unit(question, result, by_meaning=not shown)
+        # Sentence vectors cost as much as the search, so only the first result may use them.
+        unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         excerpt = cut_excerpt(question, unit, is_card=bool(shown) or not is_answered)
@@ -82,17 +82,17 @@ def cut_results(
         yield excerpt, unit
 
 
-def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
-    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it.
+def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
+    """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None.
 
-    On tuning questions, this card adds the answer more often than another passage.
+    On tuning questions, this card contains the answer more often than another passage does.
     """
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
     if shown >= SHOWN_SHARE * (best.end - best.start):
         return None
-    hidden = [unit for unit in places(excerpt.source) if not excerpt.shows(unit)]
-    unit = nearest_of(question, hidden, by_meaning=False)
+    hidden = [unit for unit in list_best_units(excerpt.source) if not excerpt.shows(unit)]
+    unit = find_nearest(question, hidden, by_meaning=False)
     return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 
 

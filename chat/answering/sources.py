@@ -1,4 +1,4 @@
-"""Finds the numbered sources of one question by search and in tables."""
+"""Find the numbered sources of a question by searching documents and tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the shown rows as sources, then the others, renumbered."""
+    """Return the result's rows as sources, followed by the other ``sources``, with new numbers."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -40,7 +40,10 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the table rows that the question names, and sources with them first; None without rows."""
+    """Return the rows of the passage's table that the question names, and the draft's sources with those rows first.
+
+    Return None if there are no such rows, or if the database fails.
+    """
     try:
         with statements_within(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
@@ -62,11 +65,11 @@ def find_row_sources(result: TableResult, sources: Sequence[ContextSource]) -> t
 
 
 def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
-    def marker_of(row: ResultRow) -> str:
+    def get_marker(row: ResultRow) -> str:
         source = _find_source(row, result, sources)
         return f"[{source.marker}]" if source is not None else ""
 
-    return render_result(result, language, marker_of)
+    return render_result(result, language, get_marker)
 
 
 def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextSource]) -> ContextSource | None:
@@ -79,13 +82,16 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
 
 MOST_NAMED = 8
 LONGEST_NAME = 200
-# Per statement; a table of 100,000 rows takes about a second.
+# Timeout of one statement. A table of 100,000 rows takes about a second.
 STATEMENT_SECONDS = 10.0
 NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """The tables that a language model may query for one question; ``sources`` only grows."""
+    """The tables that a language model may query for one question.
+
+    New rows are added to ``sources``; none is removed.
+    """
 
     def __init__(
         self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
@@ -97,7 +103,10 @@ class TablesOfQuestion:
         self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
-        """Return the result; None if the question is unclear. Raises: TablesUnavailable."""
+        """Compute the answer to a question over the tables; None if the question is unclear.
+
+        Raises: TablesUnavailable.
+        """
         return await in_thread(self._ask, question)
 
     def _ask(self, question: str) -> Asked | None:
@@ -116,7 +125,7 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """Return tables of the sources and their documents; None without tables or after a timeout."""
+    """Return the tables in the sources and in their documents; None if there are none or the query is too slow."""
     try:
         with statements_within(NAMING_SECONDS):
             tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
@@ -138,9 +147,12 @@ def find_sources(
     profile: NamedProfile | None,
     tried: TriedQuestions | None = None,
 ) -> AnswerDraft:
-    """Search with the ``profile``, by default the ``subject``'s."""
+    """Search the documents and tables, and return a draft with the sources.
+
+    The search uses ``profile``, or else the profile that applies to ``subject``.
+    """
     profile = profile or choose_profile(subject)
-    # Read before the search: a change meanwhile counts as one.
+    # The state is read before the search, so that a change during the search is not missed.
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
@@ -158,7 +170,7 @@ def find_sources(
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
         candidates = find_candidates(searched, filters, found)
-        # A cell does not say how to do something.
+        # A cell of a table cannot explain how to do something.
         is_how_to = result.trace.rule == HOW_TO
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)

@@ -1,5 +1,3 @@
-"""Answers a model's calls to tables while it writes."""
-
 from __future__ import annotations
 
 import asyncio
@@ -7,22 +5,21 @@ import json
 import time
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import estimated_tokens, quote_result
+from chat.answering.prompts import estimate_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, DialogueMessage, Unanswerable
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
-FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
-# Share of the context for results, and their limits in tokens.
+FUNCTION_TOKENS = estimate_tokens(json.dumps(ASK_TABLES))
+# Share of the model's context for results of tables, with the most and the fewest tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# Characters shown in the debug panel.
 LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """A model's calls to tables; ``output`` may cite their rows. ``ends_at`` is monotonic."""
+    """Runs a model's queries of tables. ``output`` is told which rows the model may cite."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
@@ -34,12 +31,15 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
-        """Return the messages to add: calls and results. Raises: ModelFailed."""
-        sent = [call.as_sent() for call in calls]
+        """Run the calls, and return the messages to add to the prompt: the calls and their results.
+
+        Raises: ModelFailed.
+        """
+        sent = [call.to_sent_call() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
             told = await self._run(call)
-            self._room_tokens -= estimated_tokens(told)
+            self._room_tokens -= estimate_tokens(told)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
         return messages
 

@@ -1,7 +1,7 @@
-"""Describes the function that a model may call, and parses its calls. PURE.
+"""Describe the function that a model may call, and parse the model's calls. PURE.
 
-OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``. Ollama sends
-complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
+OpenAI and vLLM send a call's id and name once and its arguments in pieces, which ``index`` connects. Ollama sends
+complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -49,23 +49,17 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class SentFunction(TypedDict):
-    """A called function; ``arguments`` are JSON."""
-
     name: str
     arguments: str
 
 
 class SentCall(TypedDict):
-    """A call of a function, in the form of chat completions."""
-
     id: str
     type: Literal["function"]
     function: SentFunction
 
 
 class DialogueMessage(TypedDict):
-    """A model's calls, or the result of one."""
-
     role: Literal["assistant", "tool"]
     content: str
     tool_calls: NotRequired[list[SentCall]]
@@ -73,7 +67,7 @@ class DialogueMessage(TypedDict):
 
 
 class Unanswerable(Exception):
-    """A call that cannot be run; the message is for the model."""
+    """The call cannot be run. The model reads the message."""
 
 
 @dataclass(slots=True)
@@ -83,7 +77,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """Return the question to the tables. Raises: Unanswerable."""
+        """Return the call's question to the tables. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
@@ -95,14 +89,14 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def as_sent(self) -> SentCall:
+    def to_sent_call(self) -> SentCall:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
 class CallsOfRound:
-    """The first calls of one completion, collected from pieces."""
+    """Collects the first calls of one completion from its pieces."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []

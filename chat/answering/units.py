@@ -1,4 +1,4 @@
-"""Cut sources into quotable units: sentences, list items, table rows and code, with exact offsets. PURE."""
+"""Cut sources into units that can be quoted: sentences, list items, table rows and code, with exact offsets. PURE."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-# An entry of a table of contents consists of links within the site.
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 
 
@@ -43,7 +42,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """A part of ``block``: the document's ``text[start:end]``.
+    """A sentence, list item, table row or piece of code in ``block``: the document's ``text[start:end]``.
 
     ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
     the head of the row's table.
@@ -76,8 +75,8 @@ class SourceSection:
         return self.blocks[-1].end
 
 
-def blocks_of(source: ContextSource) -> tuple[Block, ...]:
-    """Return the blocks of a source in order. They are parsed from its text if they were not stored."""
+def list_blocks(source: ContextSource) -> tuple[Block, ...]:
+    """Return the blocks of a source in order. If they were not stored, they are parsed from its text."""
     context = source.block
     if context.blocks:
         return context.blocks
@@ -95,17 +94,17 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """Return all units in the order of the sources and of the text, without headings and tables of contents."""
-    return [unit for source in sources for unit in _units_of(source)]
+    return [unit for source in sources for unit in _cut_source(source)]
 
 
 # Each answer asks for the sections and units of its sources several times.
 @functools.lru_cache(maxsize=128)
-def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
+def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
     for section in find_sections(source):
         for block in section.blocks:
-            for start, end, kind, table_head in _cut(content, block.moved(-offset)):
+            for start, end, kind, table_head in _cut_block(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
                     len(_WORD.findall(spell_out(strip_markup(text)))) < 2
@@ -115,7 +114,9 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = (
-                    strip_title(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                    strip_title(subject[1])
+                    if subject
+                    else _find_question(content, block.moved(-offset)) or section.heading
                 )
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
@@ -125,14 +126,14 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
 @functools.lru_cache(maxsize=128)
 def find_sections(source: ContextSource) -> tuple[SourceSection, ...]:
     found = []
-    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
+    for heading_start, blocks in groupby(list_blocks(source), key=attrgetter("heading_start")):
         own = tuple(blocks)
-        heading = _heading(source, heading_start, own[0].start)
-        found.append(SourceSection(heading, own, _level(source, heading_start)))
+        heading = _find_heading(source, heading_start, own[0].start)
+        found.append(SourceSection(heading, own, _find_level(source, heading_start)))
     return tuple(found)
 
 
-def _level(source: ContextSource, heading_start: int | None) -> int | None:
+def _find_level(source: ContextSource, heading_start: int | None) -> int | None:
     if heading_start is None:
         return 0
     context = source.block
@@ -143,12 +144,11 @@ def _level(source: ContextSource, heading_start: int | None) -> int | None:
     return next((len(each.heading_path) for each in context.passages if each.start == heading_start), None)
 
 
-def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
-    """Yield start, end and kind of each unit of a block, and the head of its table."""
+def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question of an FAQ is no answer; it becomes the heading of its answer.
+        # The question in an FAQ is not quoted; it is the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
@@ -165,14 +165,14 @@ def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]
             yield start, end, kind, head
 
 
-def _question(content: str, block: Block) -> str:
+def _find_question(content: str, block: Block) -> str:
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return ""
     return strip_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
 def find_table_head(content: str, block: Block) -> str:
-    """Return the head of a table as Markdown; empty if the table or this text has none."""
+    """Return the head of the block's table as Markdown; empty if there is no head within ``content``."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
@@ -180,14 +180,17 @@ def find_table_head(content: str, block: Block) -> str:
 
 
 def convert_row(row: str, *, is_head: bool) -> str:
-    """Return an HTML table row as Markdown, a head with the line below it."""
+    """Return an HTML table row as a Markdown row; if ``is_head``, with the line |---| below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"
     return f"{line}\n|{'---|' * len(cells)}" if is_head else line
 
 
-def _heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """Return a section's heading without markup; if it is before the source, the stored one of the passage."""
+def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
+    """Return the heading of a section without markup.
+
+    If it is outside the source, the passage's stored heading is returned.
+    """
     context = source.block
     if heading_start is None:
         return strip_title(context.best.document_title)
@@ -199,6 +202,6 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
     return strip_title(markdown[2].rstrip(" \t#") if markdown else line)
 
 
-def text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text. The text above a row or an item precedes it, because the unit alone says little."""
+def build_text_to_encode(unit: QuotableUnit) -> str:
+    """Return the unit's text with its heading and table head before it, because a row or an item alone says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

@@ -1,5 +1,3 @@
-"""Chooses the language model of an answer."""
-
 from __future__ import annotations
 
 import functools
@@ -21,9 +19,9 @@ from core.users import is_active, is_superuser, list_groups
 
 
 def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """Return the language models that ``user`` may choose, by name, the default first.
+    """Return the language models that ``user`` may choose, by name, with the default first. None returns all.
 
-    Settings add an unsaved row. None for ``user`` returns all.
+    The model of the site's settings is an unsaved row.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -40,13 +38,16 @@ def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel
 
 
 def list_choosable_models(user: AnyUser) -> list[str]:
-    """Return the names to choose from, the default first; empty for a single model."""
+    """Return the names to offer to the user, with the default first; empty if there is no choice."""
     names = list(list_language_models(user))
     return names if len(names) > 1 else []
 
 
 def choose_writer(user: AnyUser | None, wanted: str = "") -> str:
-    """Return the ``wanted`` model, else the user's default, else EXTRACTIVE. Raises: LookupError."""
+    """Return ``wanted`` if the user may choose it. If it is empty, return the user's default, or else EXTRACTIVE.
+
+    Raises: LookupError if the user may not choose it.
+    """
     models = list_language_models(user)
     if wanted and wanted not in models:
         raise LookupError(wanted)
@@ -58,9 +59,9 @@ def get_default_writer() -> str:
 
 
 def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """Return the generator of this name (empty: the default); None for EXTRACTIVE.
+    """Return the generator of a language model (empty: the site's default); None for EXTRACTIVE.
 
-    Raises: ModelFailed if the model was removed or its key is unreadable; ImproperlyConfigured.
+    Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
     """
     name = name or get_default_writer()
     if name == EXTRACTIVE:
@@ -81,7 +82,10 @@ def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _build_generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """Return a cached generator, which remembers failures and refused parameters."""
+    """Build a generator.
+
+    It is cached, because it remembers the server's failures and the parameters that it refused.
+    """
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

@@ -1,5 +1,3 @@
-"""A chat completion as server-sent chunks."""
-
 from __future__ import annotations
 
 import json
@@ -8,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
 from chat.answering.checking.citations import MARKER, Marker, find_markers
-from chat.api.completion_responses import ChatCompletion, _name_ending, number, number_in_order
-from chat.api.event_streams import give_back_connection
+from chat.api.completion_responses import ChatCompletion, _name_ending, number_in_order, renumber_text
+from chat.api.event_streams import release_connection
 from chat.api.openai_errors import describe_error
 from chat.api.openai_types import DeltaBody
 from chat.payload_types import SourcePayload
@@ -19,22 +17,22 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# The protocol cannot withdraw text; this line ends withdrawn text.
+# The protocol has no event that withdraws text. This line separates the withdrawn text from the text that replaces it.
 WITHDRAWN = "\n\n---\n\n"
 
 
-async def chunks(
+async def stream_chunks(
     answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
-    """Yield chunks of the completion; the last has all fields of the answer, or an error.
+    """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the model failed half-way or the process died, the whole answer follows behind a ruled line, and the last chunk
-    contains it as ``answer``.
+    If the model fails half-way or its process dies, the chunks continue with a ruled line and the whole new answer. The
+    last chunk then also contains it as ``answer``.
     """
-    await give_back_connection()
-    # OpenAI sends an empty `usage` before the end.
+    await release_connection()
+    # OpenAI sends ``"usage": null`` in each chunk before the last.
     beside: dict[str, object] = {"usage": None} if include_usage else {}
-    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, beside))
+    yield _encode_chunk(completion.build_chunk({"role": "assistant", "content": ""}, beside))
     sources: list[SourcePayload] = []
     numbers: dict[int, int] = {}
     streamed = written = ""
@@ -46,33 +44,37 @@ async def chunks(
                     found: dict[str, object] = {**event.payload}
                     del found["sources"]
                     found["passages"] = [{**source, "marker": None} for source in sources]
-                    yield _encode_chunk(completion.chunk({}, {**beside, **found}))
+                    yield _encode_chunk(completion.build_chunk({}, {**beside, **found}))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
                     if "markers" not in event.payload:
                         placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
-                    text, _ = number(event.payload["text"], placed, numbers)
+                    text, _ = renumber_text(event.payload["text"], placed, numbers)
                     streamed += text
-                    yield _encode_chunk(completion.chunk({"content": text}, beside))
+                    yield _encode_chunk(completion.build_chunk({"content": text}, beside))
                 case "reset":
                     if streamed.strip():
-                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, beside))
+                        yield _encode_chunk(completion.build_chunk({"content": WITHDRAWN}, beside))
                     streamed = written = ""
                     numbers.clear()
                 case "completed":
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
-                    if rest := _find_unsaid(completion.content(answer), streamed):
-                        yield _encode_chunk(completion.chunk({"content": rest}, beside))
-                    answered = {**completion.beside(answer, sources), **beside}
-                    cited = completion.cite(answer)
+                    if rest := _find_missing_text(completion.build_content(answer), streamed):
+                        yield _encode_chunk(completion.build_chunk({"content": rest}, beside))
+                    answered = {**completion.build_extra_fields(answer, sources), **beside}
+                    cited = completion.build_citations(answer)
                     delta: DeltaBody = {"annotations": cited["annotations"], "citations": cited["citations"]}
-                    yield _encode_chunk(completion.chunk(delta, answered, _name_ending(answer)))
+                    yield _encode_chunk(completion.build_chunk(delta, answered, _name_ending(answer)))
                     if include_usage:
                         yield _encode_chunk(
-                            {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
+                            {
+                                **completion.build_chunk({}),
+                                "choices": [],
+                                "usage": completion.build_usage(answer, sources),
+                            }
                         )
                 case "failed":
                     yield _encode_chunk(describe_error(event.payload["message"], kind="server_error"))
@@ -81,7 +83,7 @@ async def chunks(
     yield DONE
 
 
-def _find_unsaid(text: str, streamed: str) -> str:
+def _find_missing_text(text: str, streamed: str) -> str:
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's chat completions, and the refusal of parameters that this site cannot honour."""
+"""Parse requests for OpenAI's chat completions. Parameters that this site cannot follow are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.types import Turn
 
-# In characters; each question is stored with its earlier messages.
+# In characters. It bounds each message of the history, which is stored with every question.
 LONGEST_TEXT = 4000
 
 
@@ -35,7 +35,7 @@ _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
 
-# Accepted values, and the error message for others.
+# Maps a parameter to the values that are accepted, and to the error message for all others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
@@ -85,7 +85,7 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
 class MessageSerializer(KnownFieldsOnly):
     """A message; ``content`` becomes None if it is not text only."""
 
-    # Clients send these fields back with an answer.
+    # Clients copy these fields from an earlier reply into the history.
     ignored_fields = frozenset(
         [
             *("annotations", "audio", "citations", "function_call", "name", "reasoning", "reasoning_content"),
@@ -100,7 +100,7 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question needs its picture, but a reply does not need its thoughts.
+        # A question without its picture is incomplete. A reply is complete without its other parts, such as thoughts.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
@@ -139,7 +139,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             refused = {
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
-                # True equals 1.
+                # The types are compared too, because True == 1 in Python.
                 if (value := data.get(name)) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
@@ -148,10 +148,10 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return super().to_internal_value(data)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Split the messages into ``question`` and ``history``.
+        """Split the messages into ``question``, the last one, and ``history``.
 
-        The caller's instructions, replies before the first question, earlier questions with pictures, and calls of
-        tools are left out.
+        The history leaves out the caller's instructions, replies before the first question, earlier questions with
+        pictures, and calls of tools.
         """
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:

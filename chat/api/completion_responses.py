@@ -1,5 +1,3 @@
-"""A chat completion and its fields, made of an answer's payloads."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +22,7 @@ from chat.api.openai_types import (
     UrlCitation,
 )
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
-from chat.pages.answer_text import whole_text
+from chat.pages.answer_text import render_whole_text
 from chat.payload_types import (
     AnswerPayload,
     CitationPayload,
@@ -59,7 +57,10 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """The fields that all chunks of one completion share; ``site`` has no closing slash."""
+    """Builds one completion, whole or in chunks. The fields are common to all chunks.
+
+    ``site`` is the site's address without a slash at the end.
+    """
 
     id: str
     created: int
@@ -69,14 +70,14 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
     lists_sources: bool = False
 
-    def whole(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        """Return the completion with an answer of chat.streaming.payloads.completed."""
+    def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
+        """Return the whole completion. ``answer`` is the result of `chat.streaming.payloads.build_completed`."""
         answer, sources = number_in_order(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
-            "content": self.content(answer),
+            "content": self.build_content(answer),
             "refusal": None,
-            **self.cite(answer),
+            **self.build_citations(answer),
         }
         choice: CompletionChoice = {
             "index": 0,
@@ -87,31 +88,33 @@ class ChatCompletion:
         return {
             **self._build_envelope("chat.completion"),
             "choices": [choice],
-            "usage": self.usage(answer, sources),
-            **self.beside(answer, sources),
+            "usage": self.build_usage(answer, sources),
+            **self.build_extra_fields(answer, sources),
         }
 
-    def content(self, answer: CompletedPayload) -> str:
-        """Return the answer, its notice and perhaps its sources as text."""
-        cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
+    def build_content(self, answer: CompletedPayload) -> str:
+        """Return the answer as one text with its notice. If ``lists_sources``, a list of the sources follows."""
+        cited = (
+            [each["url_citation"] for each in self.build_citations(answer)["annotations"]] if self.lists_sources else []
+        )
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
-        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
+        return "\n\n".join(filter(None, (render_whole_text(answer), answer["notice"], sources)))
 
-    def chunk(
+    def build_chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
-        """Return a piece of the answer; ``beside`` are fields outside the protocol."""
+        """Return a chunk with a piece of the answer. ``beside`` are extra fields that are not part of the protocol."""
         chunk: ChunkBody = {
             **self._build_envelope("chat.completion.chunk"),
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],
         }
         return {**chunk, **beside}
 
-    def usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
-        """Return the used tokens, estimated without a model."""
+    def build_usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
+        """Return the number of tokens. If no model wrote the answer, it is estimated from the texts."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
-            "completion_tokens": _estimate_tokens([whole_text(answer)]),
+            "completion_tokens": _estimate_tokens([render_whole_text(answer)]),
             "estimated": True,
         }
         prompt, completion = counted["prompt_tokens"], counted["completion_tokens"]
@@ -125,11 +128,8 @@ class ChatCompletion:
     def _build_envelope(self, kind: str) -> Envelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def beside(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
-        """Return all fields that `ask` returns.
-
-        `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
-        """
+    def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
+        """Return the fields of `ask`, renamed where the name has another meaning in the protocol or in Open WebUI."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
             **cast(AnswerPayload, known),
@@ -138,13 +138,16 @@ class ChatCompletion:
             "ignored": list(self.ignored),
         }
 
-    def cite(self, answer: CompletedPayload) -> CitedPart:
-        """Return the citations, and annotations as for web pages: the n-th belongs to number n."""
+    def build_citations(self, answer: CompletedPayload) -> CitedPart:
+        """Return the citations, and as annotations, which clients know from web searches.
+
+        The n-th belongs to marker [n].
+        """
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # Deleted documents keep their position in the list.
+            # A deleted document has no page. Its annotation stays, so that the later ones keep their positions.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
@@ -164,10 +167,11 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
-def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """Assign numbers from 1 to the ``markers`` in order of appearance.
+def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
+    """Renumber the ``markers`` in a text in order of appearance, from 1.
 
-    Return the text, and pairs of a marker's end and the shift behind it; extend ``numbers`` (old to new).
+    Return the new text, and pairs (end of a marker, shift of the offsets after it). ``numbers`` maps old to new
+    numbers; new ones are added.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -180,14 +184,14 @@ def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tup
 def number_in_order(
     answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
-    """Return the answer and its sources, numbered in order of appearance.
+    """Return the answer and its sources with numbers in order of appearance.
 
-    Clients show the n-th annotation for ``[n]``. ``numbers`` were used in the stream.
+    Clients show the n-th annotation for ``[n]``. ``numbers`` maps old to new numbers that the stream has used already.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.
     markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
-    text, moved = number(answer["answer"], markers, numbers)
+    text, moved = renumber_text(answer["answer"], markers, numbers)
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 

@@ -1,6 +1,6 @@
-"""Serves OpenAI's chat completions from the site's own answers.
+"""Serve OpenAI's chat completions from the site's own answers.
 
-Parameters that would change an answer's meaning are refused; parameters that only tune a model are ignored.
+Parameters that would change the meaning of an answer are refused; parameters that only tune a model are ignored.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.answering.writers import list_choosable_models
-from chat.api.completion_chunks import _remove_all_markers, chunks
+from chat.api.completion_chunks import _remove_all_markers, stream_chunks
 from chat.api.completion_requests import MOST_TURNS, CompletionRequestSerializer, _clean_text
 from chat.api.completion_responses import ChatCompletion, CompletionSerializer
 from chat.api.endpoints import begin_answer, finish_answer
-from chat.api.openai import ALL, OpenAIView, embedding_model, models_for
+from chat.api.openai import ALL, OpenAIView, describe_embedder, list_models
 from chat.api.openai_errors import ModelNotFound
 from chat.models import Answer, Conversation
 from chat.streaming import payloads, sse
@@ -47,27 +47,26 @@ class CompletionsView(OpenAIView):
         body.is_valid(raise_exception=True)
         fields = body.validated_data
         model, listed = fields.get("model") or ALL, fields.get("list_sources")
-        if model == embedding_model()["id"]:
+        if model == describe_embedder()["id"]:
             raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
-        if model not in {known["id"] for known in models_for(request.user)}:
+        if model not in {known["id"] for known in list_models(request.user)}:
             raise ModelNotFound(model)
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")
         try:
-            # The protocol has no conversation ids.
+            # The protocol has no conversation ids, so the conversation is found by its last reply.
             answer = begin_answer(
                 request,
                 fields["question"],
                 conversation_id=_find_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The request names no conversation, so no earlier choice of a model counts.
                 model=writer or next(iter(list_choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
             )
         except ValidationError as refused:
-            # The question's field is `messages` in this protocol.
+            # An error of the field `question` is reported as one of `messages`, the name in this protocol.
             named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
             raise ValidationError(named) from refused
         completion = ChatCompletion(
@@ -81,16 +80,18 @@ class CompletionsView(OpenAIView):
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
-            return sse.respond(chunks(answer.pk, request.user, completion, include_usage=include_usage))
+            return sse.respond(stream_chunks(answer.pk, request.user, completion, include_usage=include_usage))
         answer = finish_answer(answer, request.user)
-        return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
+        return Response(
+            completion.build_completion(payloads.build_completed(answer, answer.citations.all()), answer.sources)
+        )
 
 
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
-    """Return the user's conversation that ends with the messages' last reply, or None.
+    """Return the user's conversation whose last answer is the last reply in ``history``; None if there is none.
 
-    Otherwise each follow-up would begin a new conversation. Callers without an account must not join strangers'
-    conversations.
+    Without this, each follow-up would begin a new conversation. Callers without an account always get None, because
+    they must not join the conversations of strangers.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -99,7 +100,7 @@ def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The reply has other numbers, and perhaps more text.
+    # The client's reply has renumbered markers, and may have more text, such as a list of sources.
     said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
     answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)

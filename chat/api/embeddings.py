@@ -1,5 +1,3 @@
-"""The endpoint for embeddings of OpenAI's protocol."""
-
 from __future__ import annotations
 
 import base64
@@ -22,11 +20,10 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.search_places import wait_for_search_slot
 
-# OpenAI's limit per request.
 MOST_EMBEDDED = 2048
 
 
-# Other searches wait for at most one batch.
+# Searches use the same embedder, and wait at most for a batch of this size.
 EMBEDDED_AT_ONCE = 32
 
 
@@ -81,7 +78,10 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Return unit vectors of texts by the embedder of the site's search, with its prompt for them."""
+        """Return the unit vectors of texts.
+
+        The site's embedder computes them, with its prompt for questions or passages.
+        """
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -1,5 +1,3 @@
-"""API views of questions, answers and conversations."""
-
 from __future__ import annotations
 
 import uuid
@@ -24,10 +22,10 @@ from chat.api.serializers import (
     ConversationWithAnswersSerializer,
     FeedbackSerializer,
     SavedAnswerSerializer,
-    saved_answers_as_json,
+    serialize_saved_answers,
 )
 from chat.conversations import rights
-from chat.conversations.listing import mentioning
+from chat.conversations.listing import search_conversations
 from chat.conversations.rights import (
     find_readable,
     get_visitor,
@@ -52,23 +50,26 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """A view for callers who may ask."""
+    """Base of the API views for callers who may ask questions."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.ASK,)
 
-    def for_the_caller(self, error: Exception) -> Exception:
+    def convert_error(self, error: Exception) -> Exception:
         if isinstance(error, SiteBusy):
             return Busy(str(error), error.retry_after_seconds)
         if isinstance(error, BudgetSpent):
             return Throttled(error.retry_after_seconds, str(error))
-        return super().for_the_caller(error)
+        return super().convert_error(error)
 
 
-def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller asked for; without an account also unowned answers. Raises: Http404."""
+def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
+    """Return an answer to a question of the caller. A caller without an account also gets unowned answers by their id.
+
+    Raises: Http404.
+    """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
         answers = answers | list_unowned_answers()
@@ -100,7 +101,7 @@ class ConversationViewSet(
     def get_queryset(self) -> ConversationQuerySet:
         own = list_own_conversations(self.request._request)
         if self.action == "list":
-            own = mentioning(own, self.request.user, self.request.query_params.get("q", ""))
+            own = search_conversations(own, self.request.user, self.request.query_params.get("q", ""))
         else:
             own = own | list_unowned_conversations()
         return own.select_related("collection")
@@ -129,20 +130,22 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """Answer a question with citations, from the documents that the caller may read."""
-        # A session of a caller without cookies would be left behind.
+        # Only a caller who sent a session cookie gets a session: without cookies, a session would never be used again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
-        asked, answer = begin_as_asked(request, request.data, get_visitor(request._request) if is_visitor else "")
+        asked, answer = begin_requested_answer(
+            request, request.data, get_visitor(request._request) if is_visitor else ""
+        )
         if asked["stream"]:
             response: HttpResponseBase = event_stream(answer, request)
         else:
             answer = finish_answer(answer, request.user)
-            response = Response(payloads.completed(answer, answer.citations.all()))
+            response = Response(payloads.build_completed(answer, answer.citations.all()))
         response["Answer-Id"], response["Conversation-Id"] = str(answer.pk), str(answer.conversation_id)
         return response
 
 
-def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
-    """Validate ``body`` and save its question. Raises: see :func:`begin_answer`."""
+def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, object], Answer]:
+    """Validate ``body`` and create the answer to its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
@@ -161,18 +164,19 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Save the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
+    """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
-        return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
+        return asking.create_answer(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 
 
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
-    """Wait until the answer is written.
+    """Wait until the answer is written, and return it.
 
-    If the caller disconnects, Django cancels this, so the writing stops. Raises: Unavailable with the answer's error;
-    InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
+    If the caller disconnects, Django cancels this call, which also stops the writing. Raises: Unavailable with the
+    error of a failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its
+    sources.
     """
     if not connection.in_atomic_block:
         connection.close()
@@ -183,7 +187,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     if answer.status == Answer.Status.FAILED or not answer.is_finished:
         raise Unavailable(answer.error or last.payload.get("message"))
     if not readers.may_still_read(answer, user):
-        raise PermissionDenied(rights.withheld_message())
+        raise PermissionDenied(rights.get_withheld_message())
     return answer
 
 
@@ -192,7 +196,7 @@ class AnswerView(AskersView):
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Return an earlier answer by the caller, and whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
-        return Response(saved_answers_as_json([answer], request.user)[0])
+        return Response(serialize_saved_answers([answer], request.user)[0])
 
 
 class AnswerStreamView(AskersView):
@@ -226,7 +230,7 @@ class StopView(AskersView):
         if rights.may_act_on_all(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:
-            answer = own_answer(request, answer_id)
+            answer = get_own_answer(request, answer_id)
         async_to_sync(streams.stop)(answer.pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -235,7 +239,7 @@ class FeedbackView(AskersView):
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Rate an answer as helpful or not. A second rating replaces the first."""
-        answer = own_answer(request, answer_id)
+        answer = get_own_answer(request, answer_id)
         wanted = FeedbackSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         if not answer.is_finished:

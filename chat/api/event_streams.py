@@ -1,5 +1,3 @@
-"""Answers as server-sent events of the API."""
-
 from __future__ import annotations
 
 import json
@@ -18,9 +16,10 @@ from core.api.callers import caller_of
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """Stream the answer's events after ``after`` while the caller may read them.
+    """Stream the events that follow the event id ``after``, as long as the caller may read the answer.
 
-    The first event names the answer and its conversation, so that a reader can return or stop the writing.
+    The first event contains the ids of the answer and of its conversation. A reader needs them to reconnect, or to stop
+    the writing.
     """
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
@@ -28,9 +27,9 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     caller = caller_of(request)
 
     async def encoded() -> AsyncIterator[bytes]:
-        # Early bytes show an open connection to proxies and readers.
+        # These first bytes show to proxies and clients that the connection is open.
         yield sse.comment("open")
-        await give_back_connection()
+        await release_connection()
         following = readers.follow_as_reader(answer.pk, request.user, after, session_key=session_key, caller=caller)
         async with aclosing(following) as events:
             async for event in events:
@@ -41,8 +40,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     return sse.respond(encoded())
 
 
-async def give_back_connection() -> None:
-    """Close the database connection, which a waiting stream must not keep."""
+async def release_connection() -> None:
     await sync_to_async(connections.close_all)()
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's protocol except chat completions."""
+"""Serve OpenAI's protocol, except chat completions and embeddings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rest_framework.response import Response
 
 from chat.answering.writers import list_choosable_models
 from chat.api.endpoints import AskersView
-from chat.api.openai_errors import ModelNotFound, OpenAIProblemSerializer, respond_to
+from chat.api.openai_errors import ModelNotFound, OpenAIProblemSerializer, build_error_response
 from chat.api.openai_types import ModelBody, ModelListBody
 from core.key_limits import Scope
 from core.user_types import AnyUser
@@ -29,12 +29,13 @@ from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)
 
-# This model asks all documents, `ragsite/<collection>` one collection; `@<language model>` names the writer.
+# The model with this name answers from all documents, and `ragsite/<collection>` from one collection. A name may end
+# with `@<language model>`, which then writes the answer.
 ALL = "ragsite"
 
 
 class OpenAIView(AskersView):
-    """A view with OpenAI's errors: ``{"error": {"message", "type", "param", "code"}}``."""
+    """Base of the views whose errors have OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
@@ -43,7 +44,7 @@ class OpenAIView(AskersView):
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
-        return respond_to
+        return build_error_response
 
 
 class ModelSerializer(serializers.Serializer[Any]):
@@ -59,10 +60,10 @@ class ModelListSerializer(serializers.Serializer[Any]):
     data = ModelSerializer(many=True)  # type: ignore[assignment]  # the field's name in the protocol
 
 
-def models_for(user: AnyUser) -> list[ModelBody]:
-    """Return models for all documents and for each readable collection, and the embedder.
+def list_models(user: AnyUser) -> list[ModelBody]:
+    """Return a model for all documents, one for each collection that the user may read, and the embedder.
 
-    Each but the embedder is repeated with every language model that the user may choose.
+    All but the embedder are listed again with each language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -73,11 +74,14 @@ def models_for(user: AnyUser) -> list[ModelBody]:
         for name in list_choosable_models(user)
         for one in asked
     ]
-    return [*asked, *chosen, embedding_model()]
+    return [*asked, *chosen, describe_embedder()]
 
 
-def embedding_model() -> ModelBody:
-    """Return the embedder; vectors of different ids cannot be compared."""
+def describe_embedder() -> ModelBody:
+    """Return the embedder as a model.
+
+    Its id changes with it, because vectors of different embedders cannot be compared.
+    """
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 
@@ -91,7 +95,7 @@ class ModelsView(OpenAIView):
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
         """List all documents as one model, each collection that the caller may ask, and the embedder."""
-        body: ModelListBody = {"object": "list", "data": models_for(request.user)}
+        body: ModelListBody = {"object": "list", "data": list_models(request.user)}
         return Response(body)
 
 
@@ -101,7 +105,7 @@ class ModelView(OpenAIView):
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
         """Return one model of the list."""
-        known = {each["id"]: each for each in models_for(request.user)}
+        known = {each["id"]: each for each in list_models(request.user)}
         if model not in known:
             raise ModelNotFound(model)
         return Response(known[model])
@@ -109,7 +113,7 @@ class ModelView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """Rejects the rest of OpenAI's protocol."""
+    """Refuses all other paths of OpenAI's protocol."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(

@@ -1,5 +1,3 @@
-"""Errors in the form of OpenAI's protocol."""
-
 from __future__ import annotations
 
 import logging
@@ -36,8 +34,7 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
     error = serializers.DictField(help_text="`message`, `type`, `param` and `code`.")
 
 
-def respond_to(exception: Exception, context: Any) -> Response:
-    """Return an exception as an error of OpenAI's protocol."""
+def build_error_response(exception: Exception, context: Any) -> Response:
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request of OpenAI's protocol broke.", exc_info=exception)
@@ -50,12 +47,11 @@ def respond_to(exception: Exception, context: Any) -> Response:
             code = "rate_limit_exceeded"
         case ValidationError():
             param, found = _find_first(exception.detail)
-            # Most programs show only the message.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())
             param = "model" if isinstance(exception, ModelNotFound) else ""
-    response.data = describe_error(message, kind=kind_of(response.status_code), param=param, code=code)
+    response.data = describe_error(message, kind=choose_error_type(response.status_code), param=param, code=code)
     return response
 
 
@@ -63,14 +59,13 @@ def describe_error(message: str, *, kind: str, param: str = "", code: str = "") 
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
 
 
-def kind_of(status_code: int) -> str:
+def choose_error_type(status_code: int) -> str:
     if status_code == status.HTTP_429_TOO_MANY_REQUESTS:
         return "rate_limit_error"
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"
 
 
 def _find_first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """Return the first wrong field, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)

@@ -1,5 +1,3 @@
-"""Types of the bodies of OpenAI's protocol."""
-
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
@@ -19,7 +17,7 @@ class ErrorBody(TypedDict):
 
 
 class ModelBody(TypedDict):
-    """A model. ``name`` is outside the protocol."""
+    """A model in the list of models. ``name`` is not part of the protocol."""
 
     id: str
     object: Literal["model"]
@@ -34,8 +32,6 @@ class ModelListBody(TypedDict):
 
 
 class EmbeddingBody(TypedDict):
-    """A vector, as numbers or in base64."""
-
     object: Literal["embedding"]
     index: int
     embedding: list[float] | str
@@ -54,8 +50,6 @@ class EmbeddingListBody(TypedDict):
 
 
 class UrlCitation(TypedDict):
-    """A cited address, at ``content[start_index:end_index]``."""
-
     start_index: int
     end_index: int
     title: str
@@ -68,7 +62,7 @@ class Annotation(TypedDict):
 
 
 class CitedPart(TypedDict):
-    """The part of a message or delta that cites. ``citations`` is outside the protocol."""
+    """The citations in a message or delta. ``citations`` is not part of the protocol."""
 
     annotations: list[Annotation]
     citations: list[CitationPayload]
@@ -81,8 +75,6 @@ class MessageBody(CitedPart):
 
 
 class DeltaBody(TypedDict, total=False):
-    """A piece of a message."""
-
     role: Literal["assistant"]
     content: str
     annotations: list[Annotation]
@@ -90,7 +82,7 @@ class DeltaBody(TypedDict, total=False):
 
 
 class CompletionUsage(TypedDict):
-    """The counted tokens. ``cost`` and ``estimated`` are outside the protocol."""
+    """The number of tokens. ``cost`` and ``estimated`` are not part of the protocol."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -114,8 +106,6 @@ class ChunkChoice(_Choice):
 
 
 class Envelope(TypedDict):
-    """The fields that a completion shares with its chunks."""
-
     id: str
     object: str
     created: int
@@ -136,6 +126,4 @@ class CompletionBody(Envelope, FieldsOfAsk):
 
 
 class ChunkBody(Envelope):
-    """A chunk without its fields outside the protocol."""
-
     choices: list[ChunkChoice]

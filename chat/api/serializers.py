@@ -1,5 +1,3 @@
-"""Request and response fields of the API."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -222,23 +220,27 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
     @extend_schema_field(SavedAnswerSerializer(many=True))
     def get_answers(self, conversation: Conversation) -> list[dict[str, object]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
-        return saved_answers_as_json(answers, self.context["request"].user)
+        return serialize_saved_answers(answers, self.context["request"].user)
 
 
-def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, object]]:
+def serialize_saved_answers(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, object]]:
     """Return the answers as JSON; withheld ones only with question and status."""
     listed = list(answers)
     withheld = rights.find_withheld(user, listed)
-    return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]
+    return [_serialize_saved_answer(answer, is_withheld=answer.pk in withheld) for answer in listed]
 
 
-def _saved_as_json(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
+def _serialize_saved_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
     if is_withheld:
         shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
-        shell.notice = rights.withheld_message()
+        shell.notice = rights.get_withheld_message()
     feedback = getattr(answer, "feedback", None)
     return {
-        **(payloads.completed(shell, []) if is_withheld else payloads.completed(answer, answer.citations.all())),
+        **(
+            payloads.build_completed(shell, [])
+            if is_withheld
+            else payloads.build_completed(answer, answer.citations.all())
+        ),
         "question": answer.question,
         "status": answer.status,
         "error": answer.error,

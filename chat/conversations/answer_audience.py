@@ -1,5 +1,3 @@
-"""Lists who may read one answer."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,10 +16,11 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """``owner`` asked it, and ``staff`` may view the answers of others; each only if they may read it.
+    """The readers of an answer, each only if they may read all of its sources.
 
-    ``is_own``: a visitor may read it who asked it without an account. ``unchecked`` is the number of other staff
-    accounts. ``link`` says who may open it by a link; empty for nobody.
+    ``owner`` asked the question; ``is_own``: a visitor without an account did. ``staff`` may view the answers of
+    others; ``unchecked`` counts further staff accounts. ``link`` says who may open the answer by a shared link; empty:
+    nobody.
     """
 
     owner: User | None

@@ -1,4 +1,4 @@
-"""Answers that readers follow: who may, and which versions of documents they rest on."""
+"""Store which answers readers follow, and find those whose cited documents have a new version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash changes with a version of a cited document, and with its deletion. Each sweep reads all rows.
+# The hash changes if a cited document gets a new version or is deleted. The sweep computes it for all followed answers.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -36,12 +36,11 @@ _DIGEST = """
 
 
 def may_be_mailed(user: AnyUser) -> bool:
-    """Return whether the site sends mail, and the user has an address."""
     return settings.MAIL_IS_SENT and is_active(user) and bool(getattr(user, "email", ""))
 
 
 def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
-    """Return the ids of the answers that the user follows; None if the user cannot be mailed."""
+    """Return which of the answers the user follows, by id; None if the site cannot send mail to the user."""
     if not user.is_authenticated or not may_be_mailed(user):
         return None
     rows = FollowedAnswer.objects.filter(user=user, answer__in=[answer.pk for answer in answers])
@@ -49,26 +48,31 @@ def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
 
 
 def may_follow(user: AnyUser, answer: Answer) -> bool:
-    """Return whether the user may read the answer now: in an own conversation, or by a link."""
+    """Return whether the user may read the answer now, in a conversation of their own or by a shared link."""
     conversation = answer.conversation
     if not is_active(user):
         return False
     if conversation.owner_id == user.pk:
         return not rights.is_withheld(user, answer)
-    if conversation.share_token is None or sharing.shared_conversation(conversation.share_token, user) is None:
+    if conversation.share_token is None or sharing.find_shared_conversation(conversation.share_token, user) is None:
         return False
-    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.withheld_from(user, [answer])
+    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.find_withheld_when_shared(
+        user, [answer]
+    )
 
 
 def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
-    """Follow the answer, with the changes that the reader sees already; None above the most answers of a reader."""
+    """Let the user follow the answer; return None if the user follows the largest number of answers already.
+
+    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the page.
+    """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None
     with transaction.atomic():
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # The next sweep sets ``checked``, and reports changes since now.
+            # ``checked`` stays empty until the next sweep, which then reports all changes except those in ``told``.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed
@@ -79,15 +83,14 @@ def unfollow(user: AnyUser, **which: object) -> None:
         FollowedAnswer.objects.filter(user=user, **which).delete()
 
 
-def find_moved() -> list[tuple[int, str]]:
-    """Return the ids of followed answers whose documents are not those of the last look, with the hash of today."""
+def find_changed_answers() -> list[tuple[int, str]]:
     return [(pk, digest) for pk, digest in fetch(_DIGEST)]
 
 
 def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
-    """Return what the user follows, newest first, and whether the user may still read it.
+    """Return the answers that the user follows, newest first, each with whether the user may still read it.
 
-    The question of somebody else's answer is for those who may read the answer.
+    The page must hide the question of another user's answer from a user who may not read the answer.
     """
     rows = list(FollowedAnswer.objects.filter(user=user).select_related("answer__conversation"))
     own = [row.answer for row in rows if row.answer.conversation.owner_id == user.pk]

@@ -1,4 +1,4 @@
-"""Reads earlier turns of a conversation."""
+"""Read the earlier questions and answers of a conversation, as context of the next question."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from core.user_types import AnyUser
 from retrieval.models import Document
 from retrieval.types import Turn
 
-# Older turns would distract a model.
 REMEMBERED_TURNS = 3
 
 
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
-    """Return the conversation's last turns, oldest first, or the question's own history.
+    """Return the last questions and answers before ``answer``, oldest first, or the history that the client sent.
 
-    A ``viewer``, who repeats the search, must be able to read the earlier answers too. Refusals and unreadable answers
-    count as empty answers: their questions give the subject.
+    A ``viewer`` who repeats the search gets only earlier answers that both may read. Refused and unreadable answers are
+    left empty; their questions stay, because they name the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -36,7 +35,7 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
 
 
 def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
-    """Return the model's messages, unless the collection or a document has changed."""
+    """Return the messages to and from the model in ``turn``; () if the collection or a document has changed since."""
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
@@ -54,9 +53,9 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 
 def store_sources_behind(answer: Answer) -> None:
-    """Store the collections and documents that the answer quotes or may repeat.
+    """Set ``source_collections`` and ``source_documents``: all that the answer's text may contain.
 
-    Rewritten questions and models may repeat earlier answers. Suggested questions may contain words of any searched
+    A rewritten question or a model may repeat earlier answers. Suggested questions may contain words of any searched
     document.
     """
     documents = rights.list_documents(answer.quoted_places)
@@ -71,7 +70,7 @@ def store_sources_behind(answer: Answer) -> None:
 
 
 def find_sources_of_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the collections and documents of earlier answers that this answer may repeat."""
+    """Return the collections and documents of the earlier answers whose words this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]

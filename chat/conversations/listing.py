@@ -1,5 +1,3 @@
-"""Lists a user's conversations."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,7 +20,10 @@ _LONGEST_WORD = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Conversations under headings; ``more`` is the next limit, or 0."""
+    """The conversations of a list, grouped under headings such as "Today".
+
+    ``more`` is the number to show after "Show more"; 0 if all are shown.
+    """
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
     count: int
@@ -32,14 +33,14 @@ class Listing:
 
 def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
     limit = min(max(limit, PAGE), MOST_SHOWN)
-    newest = list(mentioning(conversations, user, wanted)[: limit + 1])
+    newest = list(search_conversations(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
     groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _name_age))
     return Listing(groups, len(newest[:limit]), more, wanted)
 
 
-def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
-    """Return the conversations with every word in their title, a question or a readable answer."""
+def search_conversations(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
+    """Return the conversations with every word of ``wanted`` in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
     if words and (closed := rights.build_closed_condition(user)) is not None:

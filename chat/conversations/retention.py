@@ -1,5 +1,3 @@
-"""Deletes old conversations, and stored content of deleted documents."""
-
 from __future__ import annotations
 
 from datetime import timedelta
@@ -16,7 +14,7 @@ from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200
 
-# Traces of earlier releases contain beginnings of passages.
+# Earlier releases stored the beginnings of passages in the trace.
 _FORGET_BEGINNINGS = "UPDATE chat_answer SET trace = trace - 'passages' WHERE created_at >= %s AND trace ? 'passages'"
 
 
@@ -38,9 +36,9 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Remove content of deleted documents from event streams and models' messages.
+    """Delete stored events and model messages with text of deleted documents; return the number of answers.
 
-    Such an answer is not reused. Its text and quotations stay part of the asker's conversation.
+    Users keep the answers themselves in their conversations, but no other question reuses them.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -1,6 +1,6 @@
-"""Decides who may read conversations and answers.
+"""Decide who may read conversations and answers.
 
-The rights at the time of reading count.
+The rights at the time of reading decide, not those at the time of asking.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
 
-# The collection of a deleted document, which no user may read.
+# Stands for the collection of a deleted document. No user may read a collection with this id.
 UNKNOWN_COLLECTION = 0
 
 
-def withheld_message() -> str:
+def get_withheld_message() -> str:
     return _("This answer came from documents that you may no longer read.")
 
 
@@ -48,9 +48,10 @@ def list_readable_collections(user: AnyUser) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """A user's rights at one moment.
+    """The collections and documents that a user may read now.
 
-    ``reads_all``: other users' answers. ``reads_deleted``: also answers of deleted collections, whose rights are lost.
+    ``reads_all``: may also read the answers of other users. ``reads_deleted``: may also read answers from deleted
+    collections, whose own rights are lost.
     """
 
     collections: frozenset[int]
@@ -62,7 +63,7 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
-        """Return the existing documents that may not be read."""
+        """Return those of the documents that exist and that the user may not read."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -87,7 +88,7 @@ def find_collections(documents: Iterable[int]) -> frozenset[int]:
 
 
 def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of answers based on unreadable collections or documents, in a few queries."""
+    """Return the ids of those answers that use a collection or document which the user may not read. Few queries."""
     listed = list(answers)
     if not listed:
         return frozenset()
@@ -108,7 +109,10 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Hash the restricted documents whose words suggested questions may contain."""
+    """Return a hash of the rights of ``user`` and of the documents with restricted access in the collections.
+
+    Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
+    """
     behind = frozenset(collections)
     return hash_restrictions(behind, find_readers(behind, user))
 
@@ -145,9 +149,10 @@ def explain_answer(user: AnyUser, answer: Answer) -> Reason:
 
 
 def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
-    """Return an SQL condition for answers that ``user`` may not read; None if all may be read.
+    """Return a condition for the answers that ``user`` may not read; None if the user may read all.
 
-    Answers with suggested questions count as unreadable if documents are hidden from ``user``.
+    An answer with suggested questions counts as unreadable if any document is hidden from ``user``. ``path`` leads from
+    the queried model to the answer.
     """
     rights = find_rights(user)
     if rights.reads_deleted and not rights.readers:
@@ -166,13 +171,11 @@ def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
 
 
 def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    """Return the readable answers by any user."""
     closed = build_closed_condition(user)
     return answers if closed is None else answers.exclude(closed)
 
 
 def filter_open_conversations(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return the conversations of which ``user`` may read all answers."""
     closed = build_closed_condition(user)
     if closed is None:
         return conversations
@@ -196,12 +199,11 @@ def get_visitor(request: HttpRequest) -> str:
 
 
 def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    """Return the caller's conversations; mere reading creates no session."""
     return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
 def list_unowned_conversations() -> ConversationQuerySet:
-    """Return conversations of callers without account or cookies, who find them by id."""
+    """Return the conversations of API callers without an account or cookies. Such a caller needs the id."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -222,7 +224,7 @@ def list_stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Return the caller's answers, and with permission all readable ones."""
+    """Return the caller's answers. A caller who may view the answers of others also gets all readable ones."""
     if not may_read_all(request.user):
         return list_own_answers(request)
     closed = build_closed_condition(request.user)
@@ -232,9 +234,9 @@ def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """Return a readable answer, with ``of_nobody`` also an unowned one.
+    """Return an answer that the caller may read; ``of_nobody`` includes answers without an owner.
 
-    Reading another user's answer is audited. Raises: Http404.
+    Reading another user's answer is written to the audit log. Raises: Http404.
     """
     answers = list_readable_answers(request)
     if of_nobody:

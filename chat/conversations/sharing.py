@@ -1,5 +1,3 @@
-"""Shares conversations by a link."""
-
 from __future__ import annotations
 
 import uuid
@@ -22,7 +20,7 @@ def share(
     audience: str = Conversation.ShareAudience.LINK,
     answer: Answer | None = None,
 ) -> uuid.UUID:
-    """Share part of a conversation, and return its link's token, old or new."""
+    """Share a conversation, or a part of it, and return the token of its link. A link that exists is kept."""
     Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
     Conversation.objects.filter(pk=conversation.pk).update(
         shared_at=timezone.now(),
@@ -37,13 +35,12 @@ def share(
 
 
 def stop_sharing(conversation: Conversation) -> None:
-    """Disable the link; sharing again creates another."""
     conversation.share_token = conversation.shared_at = conversation.shared_answer = None
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
-def shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
-    """Return the conversation that the link opens for ``user``, or None."""
+def find_shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
+    """Return the conversation of a shared link; None if the link is invalid or ``user`` may not open it."""
     conversation = Conversation.objects.select_related("collection").filter(share_token=token).first()
     if conversation is None:
         return None
@@ -63,10 +60,10 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
     return conversation.shared_at is not None and answer.created_at <= conversation.shared_at
 
 
-def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of answers with an unreadable or deleted document.
+def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+    """Return the ids of those answers that use a document which is deleted or which the user may not read.
 
-    All sources count, not only cited ones: they are shown, and a model has read them.
+    Sources without a citation are checked too, because the page shows them and the model has read them.
     """
     listed = list(answers)
     behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}

@@ -1,5 +1,3 @@
-"""Save and approve an approved answer, with its wordings and cited passages."""
-
 from __future__ import annotations
 
 import logging
@@ -21,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Replace the wordings by which the approved answer is found: its question and ``others``."""
+    """Replace the wordings of the question for which the approved answer is given: its own question and ``others``."""
     wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
@@ -38,9 +36,9 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Embed the wordings that have no vector of the site's embedder yet.
+    """Embed the wordings that have no vector of the site's current embedder.
 
-    If the embedder does not answer, the sweep embeds them.
+    If the embedder fails, a later sweep embeds them.
     """
     try:
         name = embedder_choice.get_embedder().name
@@ -54,7 +52,7 @@ def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
 
 
 def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
-    """Replace the cited passages by these (marker, chunk) pairs."""
+    """Replace the passages that the approved answer cites. ``passages`` are pairs of marker and chunk."""
     rows = []
     for marker, chunk in passages:
         text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)

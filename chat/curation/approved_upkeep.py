@@ -1,5 +1,3 @@
-"""Flag approved answers that need a review, and mail their owners."""
-
 from __future__ import annotations
 
 import logging
@@ -25,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
-    """Return the normalized questions that have an approved answer, or that a curator gave to a passage."""
+    """Return the normalized questions that curators have settled: by an approved answer, or by assigning a passage."""
     asked = {normalize(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
@@ -49,7 +47,7 @@ def _sweep(**_options: Any) -> None:
 
 
 def flag_changed() -> None:
-    """Flag approved answers that have expired, or that cite words no longer in their document."""
+    """Flag approved answers that have expired, or whose cited words are no longer in their document."""
     approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
         flag__in=ApprovedAnswer.WITHHELD_FLAGS
     )
@@ -66,9 +64,9 @@ def flag_changed() -> None:
 
 
 def mail_owners() -> int:
-    """Mail the owners about answers flagged since the last mail, and return the number of mails.
+    """Mail the owners of newly flagged answers, and return the number of mails.
 
-    Other owners, without an address or on a site without mail, see them on the admin's first page.
+    An owner who gets no mail sees the flag on the admin's first page.
     """
     told = 0
     due = Q(flag="") | ~Q(told_at=None)

@@ -1,5 +1,3 @@
-"""Ask a question again without saving the answer."""
-
 from __future__ import annotations
 
 import logging
@@ -14,9 +12,9 @@ from django.utils.translation import gettext as _
 from chat.answering import pipeline
 from chat.answering.approved_answers import get_approval
 from chat.models import Answer, Citation
-from chat.pages.answer_text import approved_line
-from chat.pages.cards import build_cited, result_cards
-from chat.pages.rendering import answer_html
+from chat.pages.answer_text import describe_approval
+from chat.pages.cards import build_cited, build_result_cards
+from chat.pages.rendering import render_answer
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed
 from core import deadline
@@ -35,13 +33,13 @@ def build_shown(
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
-        "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        # Rows of a table are many places of one name.
+        "text": render_answer(answer.text, ()) if answer.text else answer.error,
+        # Several rows of a table can have one name. It is shown once.
         "cited": list(
             {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
         ),
-        "alternatives": result_cards(answer.alternatives),
-        "approved": approved_line(approval.by, approval.on) if approval else "",
+        "alternatives": build_result_cards(answer.alternatives),
+        "approved": describe_approval(approval.by, approval.on) if approval else "",
         "passage": citations[0].chunk_id if needs_passage else None,
         "quoted": {citation.chunk_id for citation in citations},
         "sources": sources,
@@ -50,10 +48,13 @@ def build_shown(
 
 
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question for the user without saving."""
+    """Answer the question with the user's rights, without saving anything, and return the context of its template.
+
+    ``tried`` are questions that are assigned to passages for this search only.
+    """
     try:
         with wait_for_search_slot(), deadline.limit(settings.QUESTION_SECONDS):
-            return build_shown(*async_to_sync(_ask)(answer.standing_alone, answer.filters(user), tried))
+            return build_shown(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)
         told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")
@@ -71,7 +72,7 @@ async def _ask(
             case Completed():
                 sources = draft.sources if draft is not None else ()
                 found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
-                return *payloads.unsaved_answer(question, draft, event), found
+                return *payloads.build_unsaved_answer(question, draft, event), found
             case Failed():
                 return Answer(error=event.message), (), frozenset()
     return Answer(error=_("The answer broke off.")), (), frozenset()

@@ -1,5 +1,3 @@
-"""The admin page and form of approved answers."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +45,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that can be cited, with its marker; its preview shows the words of ``question``."""
+    """A passage that a curator can choose to cite, with its marker. Its preview shows the words of ``question``."""
 
     marker: int
     passage: Passage
@@ -88,7 +86,6 @@ class OfferedPassage:
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
-    """Return the passage's words around the sentence nearest to the question, with the question's words marked."""
     text, asked = plain(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, replace(passage, content=text)))
     return snippet(
@@ -99,9 +96,9 @@ def _cut_preview(question: str, passage: Passage) -> SafeString:
 def find_offers(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
-    """Return readable passages to cite, and an error message if the search fails.
+    """Return passages that the curator can cite, and an error message if the search fails.
 
-    ``cited`` passages (markers and chunk ids) come first.
+    The ``cited`` passages, pairs of marker and chunk id, come first. The results of a search for the question follow.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -125,13 +122,12 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Parse markers and chunk ids from a form."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """An approved answer with its passages; not validated while ``finding`` passages."""
+    """The form of an approved answer. While the curator is ``finding`` passages, it shows no errors."""
 
     wordings = forms.CharField(
         label=_("Other wordings"),

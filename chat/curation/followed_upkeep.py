@@ -1,7 +1,7 @@
-"""Notice changes of followed answers, and mail their readers.
+"""Find changes of followed answers, and send mails about them.
 
-A worker that is killed while it sends sends again: a reader may get a mail twice, with the same Message-ID, which mail
-programs show once.
+If a worker is killed while it sends a mail, another worker sends it again. Both mails have the same Message-ID, so mail
+programs show them once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.conversations.following import find_moved, may_be_mailed, may_follow
+from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow
 from chat.models import ChangeNotice, FollowedAnswer
 from chat.pages.changes import Change, find_changes, list_distinct
 from core.exceptions import LeaseLost
@@ -28,7 +28,7 @@ from core.jobs import acquire_lease, heartbeat, is_due
 logger = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=7)
-# More changes are counted only.
+# A mail describes at most this many changes, and only counts the others.
 MOST_TOLD = 10
 
 
@@ -40,9 +40,9 @@ def _sweep(**_options: Any) -> None:
 
 
 def notice_changes() -> int:
-    """Store a notice for each followed answer with new changes, and return their number."""
+    """Create a notice for each followed answer that has new changes, and return the number of notices."""
     stored = 0
-    for followed_id, digest in find_moved():
+    for followed_id, digest in find_changed_answers():
         with transaction.atomic():
             rows = FollowedAnswer.objects.select_for_update(skip_locked=True, no_key=True)
             followed = rows.filter(pk=followed_id).exclude(checked=digest).first()
@@ -65,9 +65,9 @@ def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:
-    """Attempt the mail of a notice once; None if the notice could not be leased.
+    """Try once to send the mail of a notice; return None if another worker has its lease.
 
-    No mail is sent if the reader may no longer read the answer, or if the documents say again what they said.
+    No mail is sent if the reader may no longer read the answer, or if the cited words are in the documents again.
     """
     notice = acquire_lease(ChangeNotice.unfinished().filter(is_due()), notice_id, status=ChangeNotice.RUNNING)
     if notice is None:
@@ -89,7 +89,7 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 
 
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
-    """Return the mail with the words of today, by the rights of this moment; None if there is nothing to say."""
+    """Build the mail from the documents and rights of now; None if the reader gets no mail."""
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow(user, answer):

@@ -1,4 +1,4 @@
-"""The admin page for correcting an answer."""
+"""The admin page on which a curator corrects an answer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ MOST_ADDED = 10
 
 
 class MendingAdmin(PageAdmin):
-    """Adds a correction page to answers."""
-
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
         return [page, *super().get_urls()]
@@ -39,7 +37,7 @@ class MendingAdmin(PageAdmin):
         answer = self.get_object(request, unquote(object_id))
         if answer is None or not self.has_view_permission(request, answer):
             raise Http404
-        user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
+        user, doing, question = request.user, request.POST.get("action", ""), answer.standalone_question
         collection = answer.collection.slug if answer.collection is not None else ""
         tried: Trial | None = None
         wanted = request.GET.get("find", "").strip()
@@ -71,7 +69,7 @@ class MendingAdmin(PageAdmin):
             self.tell_done(request, said)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
         collections = list(Collection.objects.curated_by(user).in_service())
-        asked = _find_asked(answer, collections)
+        asked = _filter_searched(answer, collections)
         context = {
             "original": answer,
             "question": question,
@@ -99,7 +97,6 @@ class MendingAdmin(PageAdmin):
     def _list_added(
         self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
     ) -> list[tuple[str, str, SafeString]]:
-        """Return address, title and status of the latest documents that were read after the question was asked."""
         if not user.has_perm("retrieval.view_document"):
             return []
         since = Q(created_at__gt=answer.created_at) | Q(ingested_at__gt=answer.created_at)
@@ -119,7 +116,7 @@ class MendingAdmin(PageAdmin):
         first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
         cited = [] if answer.refused else _find_cited_chunks(answer)
         initial = {
-            "question": answer.standing_alone,
+            "question": answer.standalone_question,
             "text": "" if answer.refused else answer.text,
             "collection": first or collections.first(),
             "owner": request.user,
@@ -140,8 +137,7 @@ class MendingAdmin(PageAdmin):
         return form
 
 
-def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
-    """Return those of the collections that the question was asked of."""
+def _filter_searched(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
     try:
         searched = answer.filters().collections
     except RagsiteError:
@@ -150,7 +146,7 @@ def _find_asked(answer: Answer, collections: Sequence[Collection]) -> list[Colle
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Add a wording to an approved answer. Raises: PermissionDenied, Http404."""
+    """Make the question another wording of an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))
@@ -181,7 +177,6 @@ def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tup
 
 
 def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
-    """Return approved answers to similar questions."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

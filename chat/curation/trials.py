@@ -1,4 +1,4 @@
-"""Give a question to a passage, and try that or an approved answer before it is saved."""
+"""Assign a question to a passage, and show the result of this or of an approval before it is saved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_QUESTIONS = 5
 
 
 class Outcome(StrEnum):
-    """The place of the passage in the new answer."""
+    """Where the trial's answer has the passage: quoted, among the sources, or not at all."""
 
     QUOTED = "quoted"
     SOURCE = "source"
@@ -35,9 +35,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change that is not saved, with the answer that it gives.
+    """The answer that readers would get after a change that is not saved yet.
 
-    ``action`` saves it, by the form with the id ``form`` if there is one. ``refusal`` says why it cannot be saved.
+    ``action`` is the value of the button that saves the change, in the form with the id ``form``. ``refusal`` says why
+    the change cannot be saved.
     """
 
     action: str = ""
@@ -50,9 +51,9 @@ class Trial:
 
 
 def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Ask again as if the passage had the question; nothing is stored. Raises: PermissionDenied."""
-    question = answer.standing_alone
-    planned = _plan_giving(user, chunk_id, question)
+    """Ask again as if the question were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
+    question = answer.standalone_question
+    planned = _plan_question_move(user, chunk_id, question)
     if not planned:
         return Trial(refusal=_choose_another())
     for changed in planned:
@@ -83,7 +84,7 @@ def _find_outcome(shown: Mapping[str, Any], chunk_id: int) -> Outcome:
 
 
 def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
-    """Show the answer of a valid form as readers would get it. Raises: PermissionDenied."""
+    """Return the approved answer as readers would see it; None if the form is invalid. Raises: PermissionDenied."""
     if not user.has_perm("chat.add_approvedanswer"):
         raise PermissionDenied
     if not form.is_valid():
@@ -97,10 +98,11 @@ def _choose_another() -> str:
     return _("Choose a passage of a collection that you may change.")
 
 
-def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
-    """Return the new questions of the passage, which comes first, and of those that had the question.
+def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
+    """Return the assigned questions of each passage after the question moved to the passage with ``chunk_id``.
 
-    Empty if the user may not change the passage. Raises: PermissionDenied.
+    This passage comes first; passages that had the question follow. Empty if the user may not change the passage.
+    Raises: PermissionDenied.
     """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied
@@ -118,8 +120,8 @@ def _plan_giving(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, lis
 
 
 def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Move the question to the passage. Return an error message, or "". Raises: PermissionDenied."""
-    planned = _plan_giving(user, chunk_id, question)
+    """Assign the question to the passage, and to no other. Return an error message, or "". Raises: PermissionDenied."""
+    planned = _plan_question_move(user, chunk_id, question)
     try:
         with lock_for_change(*{changed.collection_id for changed in planned}):
             for changed, questions in reversed(planned.items()):

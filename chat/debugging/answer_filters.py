@@ -1,5 +1,3 @@
-"""Filter the admin's list of answers."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -47,7 +45,9 @@ class GapFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Answer]) -> QuerySet[Answer]:
         match self.value():
             case "yes":
-                return queryset.filter(Answer.left_open())
+                return queryset.filter(Answer.build_gap_condition())
             case "no":
-                return queryset.filter(~Q(pk__in=Answer.objects.filter(Answer.left_open()).order_by().values("pk")))
+                return queryset.filter(
+                    ~Q(pk__in=Answer.objects.filter(Answer.build_gap_condition()).order_by().values("pk"))
+                )
         return queryset

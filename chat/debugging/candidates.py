@@ -1,5 +1,3 @@
-"""Table rows of a search's candidates."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +7,7 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chat.pages.cards import page_label
+from chat.pages.cards import format_page
 from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
 from retrieval.passage_address import build_passage_url
@@ -19,14 +17,13 @@ from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
 FRAGMENT_CHARACTERS = 300
-# Characters before an excerpt's first match.
 LEAD_CHARACTERS = 40
 
 
 def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
-    """Return HTML of the text around the first matching span, or of its beginning.
+    """Return HTML of the text around the first of the matching spans, all highlighted; without spans, its beginning.
 
-    ``spans`` are offsets ``[start, end)`` in any order.
+    ``spans`` are pairs of start and end, in any order.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
@@ -46,8 +43,6 @@ def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A candidate's current passage."""
-
     passage: Passage
     snippet: SafeString
 
@@ -57,16 +52,16 @@ class ShownPassage:
 
     @property
     def borders_href(self) -> str:
-        """Return the address of the document's page with the passage's borders drawn."""
+        """Return the address of the document's page that shows where passages begin and end."""
         return self.href.replace("?", "?passages=1&", 1)
 
     @property
     def page(self) -> str:
-        return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+        return format_page(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
 def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
-    """Return the passages that the viewer may read, by chunk id."""
+    """Return the passages of the candidates that the viewer may read, by chunk id."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
@@ -76,10 +71,10 @@ def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownP
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """A retriever's score of a candidate, with its bar.
+    """A candidate's score by one retriever, and the bar that shows it.
 
-    ``start`` and ``width`` are percentages from the middle (50): positive contributions to the right. ``largest`` fills
-    a half.
+    ``start`` and ``width`` are percentages of the column. Positive contributions go from the middle to the right.
+    ``largest`` is the contribution that fills half of the column.
     """
 
     score: RetrieverScore
@@ -98,8 +93,8 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None for unreadable passages. ``block`` is that of the context, from 1, or None. ``added_parts`` are
-    the bonus and the boosts. ``moved`` is the number of places gained by reranking.
+    ``shown`` is None if the viewer may not read the passage. ``block`` is the number of its context block, from 1, or
+    None. ``added_parts`` are bonuses and boosts by name. ``moved`` is the number of ranks gained by reranking.
     """
 
     candidate: Candidate
@@ -112,7 +107,7 @@ class CandidateRow:
     block: int | None = None
 
 
-def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
+def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
     """Return a row for each candidate: kept ones by rank, then dropped ones by score.
 
     ``shown`` are the readable passages by chunk id.
@@ -138,10 +133,11 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
     return tuple(rows)
 
 
-def used_weights(trace: SearchTrace) -> dict[str, float]:
-    """Return the weight of each retriever: the plan's, or a lower one if all candidates have the same.
+def find_used_weights(trace: SearchTrace) -> dict[str, float]:
+    """Return the weight that each retriever had in the scores.
 
-    Some methods discount a retriever for the whole question. A weight of single candidates is not the search's.
+    Some methods lower the weight for a whole question: then all candidates have the same weight, which is returned.
+    Else it is the weight of the search plan.
     """
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:

@@ -1,5 +1,3 @@
-"""Checked sentences of an answer with their best passages."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -7,7 +5,7 @@ from collections.abc import Mapping
 from django.utils.text import Truncator
 
 from chat.models import Answer
-from chat.pages.doubts import reason_label
+from chat.pages.doubts import describe_reason
 from chat.pages.plain_text import plain
 from chat.payload_types import SourcePayload, StatementPayload
 from retrieval.passage_address import build_passage_url
@@ -16,15 +14,17 @@ PASSAGE_CHARACTERS = 220
 
 
 class ShownSentence(StatementPayload):
-    """A stored statement with its text; its reasons are in words. ``passage`` and ``href`` are of its best place."""
+    """A checked sentence with its text and with reasons in words.
+
+    ``passage`` and ``href`` show the best passage for it.
+    """
 
     text: str
     passage: str
     href: str
 
 
-def sentences_of(answer: Answer) -> tuple[ShownSentence, ...]:
-    """Return the stored sentences with text, reasons, best passage and link."""
+def describe_sentences(answer: Answer) -> tuple[ShownSentence, ...]:
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 
@@ -41,7 +41,7 @@ def _describe_sentence(text: str, statement: StatementPayload, sources: Mapping[
     return {
         **statement,
         "text": plain(text[statement["start"] : statement["end"]]),
-        "reasons": [reason_label(reason) for reason in statement.get("reasons", ())],
+        "reasons": [describe_reason(reason) for reason in statement.get("reasons", ())],
         "passage": passage,
         "href": href,
     }

@@ -1,5 +1,3 @@
-"""Finds the documents behind an answer."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -17,7 +15,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document that is cited, or only a source."""
+    """A document that an answer uses: ``cited``, or only among the sources."""
 
     id: int
     title: str
@@ -28,11 +26,10 @@ class DocumentBehind:
         return reverse("admin:retrieval_document_change", args=[self.id])
 
 
-def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
-    """Return the documents of each answer: cited ones, then up to three others. Two queries."""
+def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
+    """Return the documents of each answer: the cited ones, then at most three other sources. This takes two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # Maps answers to documents and whether they are cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

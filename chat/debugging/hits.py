@@ -1,4 +1,4 @@
-"""The hits of an extractive answer."""
+"""Explain where each hit of an extractive answer is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUOTE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """A hit, shown in the "answer", on a "card" or not ("")."""
+    """A hit of the search. ``shown`` is "answer", "card", or "" if the page does not show it."""
 
     rank: int
     score: float
@@ -38,10 +38,10 @@ class HitRow:
     block: int | None = None
 
 
-def result_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of an extractive answer or refusal, best first.
+def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
+    """Return the hits of an extractive answer or refusal, best first; empty for other answers.
 
-    Other answers have none. ``readable`` limits the hits by chunk id.
+    Only hits with a chunk id in ``readable`` are returned; None: all.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -1,5 +1,3 @@
-"""The debug panel of an answer."""
-
 from __future__ import annotations
 
 import logging
@@ -16,13 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, load_shown, used_weights
-from chat.debugging.checked_sentences import ShownSentence, sentences_of
-from chat.debugging.hits import HitRow, result_rows
+from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
+from chat.debugging.checked_sentences import ShownSentence, describe_sentences
+from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
-from chat.pages.access import explainable_answer, for_visitors
-from chat.pages.filters import chips_of
+from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.filters import build_chips
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.curl_command import write_search
@@ -36,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel; ``lexical_matches`` is None if ``not_counted`` says why."""
+    """The content of a debug panel. ``not_counted`` says why ``lexical_matches`` is None."""
 
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]
@@ -68,10 +66,10 @@ class Panel:
         return len(self.rows) - self.kept
 
 
-def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the panel without unreadable passages; None without a search.
+def build_panel(answer: Answer, viewer: Any) -> Panel | None:
+    """Return the debug panel without passages that the viewer may not read; None if the answer had no search.
 
-    Only users who may read all answers see errors.
+    Errors are shown only to users who may read all answers.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -87,20 +85,23 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         trace=trace,
         search_bars=search_bars(trace.timings_ms),
         answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
-        weights=used_weights(trace),
-        sentences=sentences_of(answer),
-        rows=candidate_rows(trace, shown),
+        weights=find_used_weights(trace),
+        sentences=describe_sentences(answer),
+        rows=build_candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
         profile_url=_build_profile_url(answer, viewer),
         playground_url=_build_playground_url(trace.query, answer, viewer),
-        results=result_rows(answer, trace, shown if is_limited else None),
+        results=build_hit_rows(answer, trace, shown if is_limited else None),
         hides_words=is_limited and any(each.chunk_id not in shown for each in trace.candidates),
     )
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages with the words that asker and viewer may read, or return a reason."""
+    """Count the passages that match a word and that both asker and viewer may read.
+
+    If they cannot be counted, return None and the reason.
+    """
     try:
         asked, seen = answer.filters(), build_filters(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
@@ -116,7 +117,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Hide words that may come from hidden passages."""
+    """Remove words from the trace that may come from passages which the viewer may not read."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -129,7 +130,6 @@ def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> Answer
 
 
 def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Hide results of unreadable tables."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -153,13 +153,12 @@ def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
 
 
 def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
-    """Return the panel's search as a command for a terminal, and a sentence on what it cannot repeat."""
     if panel is None:
         return "", ""
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
-    # As beside the answer: values of documents that the viewer may not read are not shown.
-    if build_closed_condition(request.user) is not None and not all(c.token for c in chips_of(answer, request.user)):
+    # The filters can contain values of documents that the viewer may not read.
+    if build_closed_condition(request.user) is not None and not all(c.token for c in build_chips(answer, request.user)):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
     collection = answer.collection if answer.document is None else answer.document.collection
@@ -184,8 +183,8 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = explainable_answer(request, answer_id)
-    panel = panel_of(answer, request.user)
+    answer = get_explainable_answer(request, answer_id)
+    panel = build_panel(answer, request.user)
     command, note = _write_curl(request, answer, panel)
     context = {
         "panel": panel,
@@ -204,13 +203,12 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores; the fragment polls for pending ones."""
-    answer = explainable_answer(request, answer_id)
+    answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the scores of all receivers; a failing one gets a row with its error."""
+    """Return the scores of all signal receivers. A receiver that fails gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

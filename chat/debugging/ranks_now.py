@@ -1,4 +1,4 @@
-"""Run the search of an answer again, and compare the ranks."""
+"""Repeat the search of an answer with today's documents, and compare the ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
 from chat.debugging.candidates import ShownPassage, load_shown
 from chat.models import Answer
-from chat.pages.access import explainable_answer, for_visitors
+from chat.pages.access import for_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
@@ -38,7 +38,10 @@ from retrieval.types import Candidate, SearchFilters, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class RankThenAndNow:
-    """A candidate of one or both searches; ``shown`` is None for passages that are gone or may not be read."""
+    """A candidate of the first search, the repeated search, or both.
+
+    ``shown`` is None if the passage is deleted or not readable.
+    """
 
     then: Candidate | None
     now: Candidate | None
@@ -55,7 +58,10 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """Both searches; ``error`` says why there is no second one. ``changes`` are sentences on what it depended on."""
+    """The ranks of the first and the repeated search. ``changes`` are sentences on what has changed between them.
+
+    ``error`` says why the search could not be repeated.
+    """
 
     rows: tuple[RankThenAndNow, ...] = ()
     trace: SearchTrace | None = None
@@ -83,9 +89,9 @@ class RanksNow:
 
 
 def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
-    """Search the answer's question with its profile and filters and the viewer's rights; None without a first search.
+    """Repeat the search of an answer with its profile and filters and the viewer's rights.
 
-    Nothing is saved.
+    None if the answer had no search. Nothing is saved.
     """
     then = read_trace(answer.trace)
     if then is None:
@@ -112,7 +118,6 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
 
 
 def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
-    """Return the answer's filters with the viewer's rights. Raises: InvalidQuery."""
     restrictions = to_restrictions(answer.asked_filters)
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
@@ -121,7 +126,10 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
 
 
 def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
-    """Return the profile of the first search, or the active one with the reason."""
+    """Return the search profile of the answer.
+
+    If it was deleted, return the active one, with a sentence that says so.
+    """
     if answer.profile_version is not None:
         try:
             return profiles.name_version(answer.profile_version), ()
@@ -133,7 +141,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
 
 
 def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
-    """Yield what changed in the documents that the viewer may read."""
+    """Yield sentences on changes since the answer in the documents that the viewer may read, and in their index."""
     now: IndexState | None = read_index_state(filters.collections)
     is_changed = None
     if then.index is not None and now is not None:
@@ -163,7 +171,7 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield what differs between both plans, and whether another profile is active."""
+    """Yield sentences on the differences between the plans of both searches, and on a change of the active profile."""
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
         yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {
@@ -191,7 +199,6 @@ def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Itera
 def _pair(
     then: Iterable[Candidate], now: Iterable[Candidate], shown: Mapping[int, ShownPassage]
 ) -> tuple[RankThenAndNow, ...]:
-    """Return a row for each candidate: by rank now, then by rank then; dropped ones last, by score."""
     before, after = ({each.chunk_id: each for each in found} for found in (then, now))
     last = float("inf")
 
@@ -208,7 +215,7 @@ def _pair(
 @require_GET
 @for_visitors
 def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = explainable_answer(request, answer_id)
+    answer = get_explainable_answer(request, answer_id)
     context = {"answer": answer, "ranks": search_again(answer, request.user)}
     template = "chat/_debug_now.html" if request.htmx else "chat/debug_now.html"  # type: ignore[attr-defined]
     return render(request, template, context)

@@ -1,6 +1,6 @@
-"""Bars for the stages of an answer.
+"""Show how long each stage of an answer took, as bars.
 
-Starts follow from the order of the work; both retrievers run in parallel, within `legs`.
+A stage starts when the stage before it ends. The two retrievers run in parallel, within `legs`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
     """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` are moments since the beginning. ``search_ms`` before `searched` is the search, the rest the context.
+    ``timings_ms`` are times since the beginning. The time until `searched` is the search (``search_ms``) and the
+    selection of sources.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:

@@ -42,7 +42,6 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# Silence of a writer after which the sweep closes its answer.
 CLOSED_AFTER = timedelta(minutes=1)
 NEVER_BEGUN_AFTER = timedelta(minutes=10)
 
@@ -52,19 +51,21 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers with a silent or missing writer; some are STOPPED without saved text."""
+        """Return the answers whose writer is silent, or which no writer ever took.
+
+        Some are STOPPED, but their text was not saved.
+        """
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Lease the answer, emptied and PENDING; None if it is finished or has a living writer."""
+        """Lease the answer with an empty text; None if it is finished or another writer has the lease."""
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection", "document__collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
 
     def stop(self, pk: uuid.UUID) -> None:
-        """Mark an unfinished answer as STOPPED; its writer then saves the text so far."""
         answers = self.filter(pk=pk)
         answers.filter(status=Answer.Status.PENDING).update(status=Answer.Status.STOPPED, completed_at=timezone.now())
         answers.filter(status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)
@@ -76,8 +77,9 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 class Answer(Leased):
     """A question and its answer.
 
-    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED; an interrupted answer is PENDING again. The writing process
-    has the lease, and ``attempts`` counts such processes. ``followed_at`` is the last read from another process.
+    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED. An interrupted answer becomes PENDING again. The process that
+    writes it has the lease; ``attempts`` counts the processes that had it. ``followed_at`` is when another process last
+    read the stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -100,28 +102,27 @@ class Answer(Leased):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
-    # The searched collection or document; all readable ones if both are None.
+    # The collection or document to search. If both are None, all readable collections are searched.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, related_name="+", verbose_name=_("collection")
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The filters that the question was asked with, as in the API.
     asked_filters = models.JSONField(default=dict, db_default={})
     # The requested search method and language model.
     method = models.CharField(max_length=12)
     model = models.CharField(max_length=200)
-    # Earlier turns that the client stores.
+    # Earlier questions and answers that the client sent with the question.
     history = models.JSONField(null=True)
     anew = models.BooleanField(default=False)
-    # Collections of the question's API key, if it is limited.
+    # The collections to which the API key of the question is limited; None if it is not limited.
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
-    # The model's text without thoughts and calls; ``text`` is shown.
+    # The model's text before edits, without thoughts and calls. Readers see ``text``.
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    # Passages beside or instead of the answer, and suggested questions.
+    # Passages to show beside the answer or instead of it, and suggested questions.
     alternatives: models.JSONField[list[AlternativePayload], list[AlternativePayload]] = models.JSONField(
         default=list, db_column="near"
     )
@@ -132,35 +133,33 @@ class Answer(Leased):
     degraded: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     generator = models.CharField(_("written by"), max_length=200)
     prompt_version = models.PositiveSmallIntegerField(null=True)
-    # The model's messages with its reply, continued by follow-ups.
+    # The messages to and from the model. The prompt of a follow-up continues them.
     dialogue: models.JSONField[list[Mapping[str, str]], list[Mapping[str, str]]] = models.JSONField(
         default=list, db_default=[]
     )
     usage: models.JSONField[UsagePayload, UsagePayload] = models.JSONField(default=dict)
-    # Both were searched: rewritten, and joined with the previous question.
+    # Two queries that were searched: the rewritten question, and the question joined with the previous ones.
     completed_question = models.TextField()
     joined_question = models.TextField()
-    # Probability of an answer in the documents, 0 to 1.
     confidence = models.FloatField(_("confidence"), null=True)
-    # A value computed over a table.
     computed: models.JSONField[ComputedPayload | None, ComputedPayload | None] = models.JSONField(null=True)
-    # The table below the answer.
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
     statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
-    # Equal keys have equal answers.
+    # Questions with an equal key get the same answer from the cache.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
-    # Everything that the text may use, also if deleted; a reader needs rights to all.
+    # Ids of all collections and documents that the text may use, also of deleted documents. A reader needs rights to
+    # all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
-    # Hash of restricted documents whose words suggestions may contain.
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
-    # Copies for lists: of ``timings_ms``, and of the trace if this answer was searched for.
+    # Copied from ``timings_ms`` and the trace, so that lists can sort by them. ``search_ms`` is None for a reused
+    # answer.
     total_ms = models.FloatField(_("milliseconds in all"), null=True)
     search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 
@@ -179,12 +178,13 @@ class Answer(Leased):
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
-            # The list of answers sorts by them, read backwards: largest first, empty ones last.
+            # The admin's list sorts by these columns, largest first and empty ones last. It reads the indexes
+            # backwards.
             models.Index(F("total_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_total_ms"),
             models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
             models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
             models.Index(fields=["-created_at", "-id"], condition=Q(refused=True), name="answer_refused_by_time"),
-            # Statistics read this index alone, because rows are wide.
+            # Rows are wide, so the figures of the dashboard are read from this index alone.
             models.Index(
                 fields=["completed_at"],
                 include=[
@@ -198,38 +198,37 @@ class Answer(Leased):
         return self.question
 
     @classmethod
-    def left_open(cls) -> Q:
-        """Return the condition of a gap: searched, and refused or not helpful.
+    def build_gap_condition(cls) -> Q:
+        """Return a condition for gaps: questions that were searched, and whose answer was refused or rated not helpful.
 
-        Instructions to the site, questions to drafts, and questions out of scope are none.
+        Instructions to the site, questions to drafts and questions out of scope are no gaps.
         """
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
-        # Without drafts, which is usual, an index returns the answers in order.
+        # Most sites have no drafts. The shorter condition then lets an index return the answers in order.
         drafts = list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True))
         return condition & ~Q(collection__in=drafts) if drafts else condition
 
     @property
     def quoted_places(self) -> list[PlacePayload]:
-        """The passages to which a reader of the answer needs rights."""
+        """The passages that the answer shows. A reader needs rights to all of them."""
         return [*self.sources, *self.alternatives]
 
     @property
-    def standing_alone(self) -> str:
-        """The question without its conversation."""
+    def standalone_question(self) -> str:
         return self.joined_question or self.completed_question or self.question
 
     @property
     def is_finished(self) -> bool:
         return self.status not in self.UNFINISHED
 
-    # ``complete`` and ``fail`` only change the instance, which is saved with its content.
+    # ``begin`` updates the row. ``complete`` and ``fail`` only change the instance, which is saved later with its
+    # content.
 
     def begin(self) -> None:
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
     def hand_over(self) -> None:
-        """Release the lease for the next reader's process."""
         unfinished = self.held().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 
@@ -244,7 +243,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store the failure without content; the sweep retries after a database error."""
+        """Store that the answer failed, without content. If the database fails too, the sweep closes the answer."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -252,7 +251,6 @@ class Answer(Leased):
 
     @property
     def asker(self) -> AnyUser:
-        """The user who asked, with the limits of the API key."""
         owner = self.conversation.owner
         if owner is None:
             return AnonymousUser()
@@ -261,7 +259,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search, with the rights now of the ``reader``, by default the asker.
+        """Return the filters of the answer's search with the current rights of ``reader``; None: of the asker.
 
         Raises: InvalidQuery.
         """
@@ -273,7 +271,10 @@ class Answer(Leased):
         return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)
 
     def list_earlier(self, most: int) -> list[Answer]:
-        """Return at most ``most`` earlier answers, newest first, also from before a branch."""
+        """Return at most ``most`` earlier answers of the conversation, newest first.
+
+        A branch continues with the answers before the question from which it began.
+        """
         found: list[Answer] = []
         at: Answer | None = self
         while at is not None and len(found) < most:
@@ -288,12 +289,18 @@ class Answer(Leased):
 
 @receiver(pre_delete, sender=Answer)
 def _block_writer(instance: Answer, **_options: Any) -> None:
-    """Lock the answer, so that its writer stores no more events. A signal covers cascades too."""
+    """Lock the answer before its deletion, so that its writer stores no more events.
+
+    A signal is used, because deleting a conversation deletes its answers without calling their ``delete``.
+    """
     Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 
 
 class Citation(models.Model):
-    """A marker, ``text[marker_start:marker_end]``, and the words it cites, kept after changes of the document."""
+    """A marker at ``text[marker_start:marker_end]`` of the answer, with the words that it cites.
+
+    The words stay when the document changes.
+    """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
     marker = models.PositiveSmallIntegerField()
@@ -307,11 +314,11 @@ class Citation(models.Model):
     quote = models.TextField()
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
-    # `DocumentText.version` that contained the quote; empty in rows of earlier releases.
+    # The `DocumentText.version` that contained the quote. Empty if unknown, as in rows of earlier releases.
     text_version = models.CharField(max_length=130, default="", db_default="")
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
-    # The cited words within a longer quotation.
+    # Span of the words in a longer quotation that are closest to the question.
     marked_start = models.PositiveIntegerField(null=True)
     marked_end = models.PositiveIntegerField(null=True)
 
@@ -325,14 +332,13 @@ class Citation(models.Model):
 class StreamedEvent(models.Model):
     """An event of an answer's stream, stored for readers who reconnect.
 
-    Unstored events, such as pings, have no ``sequence``.
+    Events that are not stored, such as pings, have no ``sequence``.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="events")
     attempt = models.PositiveSmallIntegerField()
     sequence = models.PositiveIntegerField()
     name = models.CharField(max_length=12)
-    # Its type follows from the name.
     payload: models.JSONField[EventPayload, Any] = models.JSONField()
 
     class Meta:
@@ -344,7 +350,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """``attempt-sequence``, both from 1; empty if not stored."""
+        """The attempt and the sequence, as "1-12", both from 1; empty if the event is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property
@@ -353,8 +359,6 @@ class StreamedEvent(models.Model):
 
 
 class Feedback(models.Model):
-    """The asker's rating of an answer."""
-
     class Reason(models.TextChoices):
         WRONG = "wrong", _("It is wrong")
         INCOMPLETE = "incomplete", _("Something is missing")

@@ -13,9 +13,9 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class ApprovedAnswer(models.Model):
-    """An answer that a curator approved, given without a search.
+    """An answer by a curator, which replaces the search for its questions.
 
-    ``text`` is Markdown with ``[n]``. An `out_of_scope` answer has no sources.
+    ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer has no sources.
     """
 
     class Kind(models.TextChoices):
@@ -33,7 +33,6 @@ class ApprovedAnswer(models.Model):
         EXPIRED = "expired", _("it has expired")
         UNHELPFUL = "unhelpful", _("a reader found it unhelpful")
 
-    # Readers get no answer with these flags.
     WITHHELD_FLAGS = (Flag.GONE, Flag.CHANGED, Flag.EXPIRED)
 
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -69,7 +68,7 @@ class ApprovedAnswer(models.Model):
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
-        """Set the flag, unless an equally serious one is set."""
+        """Set the flag. UNHELPFUL does not replace another flag."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, object] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
@@ -80,9 +79,10 @@ class ApprovedAnswer(models.Model):
 
 
 class ApprovedQuestion(models.Model):
-    """A wording of an approved answer's question.
+    """A wording of the question that an approved answer answers.
 
-    ``normalized`` is compared exactly, ``embedding`` (unit length) by cosine within ``embedder``.
+    ``normalized`` is compared for equality, and ``embedding`` (unit length) by cosine with vectors of the same
+    embedder.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
@@ -99,9 +99,9 @@ class ApprovedQuestion(models.Model):
 
 
 class ApprovedSource(models.Model):
-    """A passage that an approved answer cites, identified by its words in each version.
+    """A passage that an approved answer cites. Its words identify it, also in a new version of the document.
 
-    ``text_version`` is the version where they were last found.
+    ``text_version`` is the version in which the words were last found.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

@@ -12,7 +12,7 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """Daily limits for a user, each member of a group, or (without both) all users."""
+    """Daily limits for a user or for each member of a group; without both, for every user."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("user")
@@ -72,7 +72,7 @@ class QuestionBudget(models.Model):
 
 
 class QuestionCount(models.Model):
-    """A user's questions, tokens and cost on a day; answers may be deleted."""
+    """The number of questions, tokens and cost of a user on a day. It does not change when answers are deleted."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     day = models.DateField()

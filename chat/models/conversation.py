@@ -15,7 +15,10 @@ from retrieval.models import Collection, Document
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
-        """Return the conversations of a user or browser; a limited API key sees only its own."""
+        """Return the conversations of a user or of a visitor's browser.
+
+        A limited API key gets only those that it began.
+        """
         if user.is_authenticated:
             own = self.filter(owner=user)
             limits = get_limits(user)
@@ -24,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A deleted document, until it is removed from traces."""
+    """A deleted document whose text is still to be removed from stored answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -38,17 +41,17 @@ class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
     visitor = models.CharField(max_length=64, db_index=True)
-    # The public part of the API key that began it.
+    # The public part of the API key that began the conversation; empty if none did.
     key = models.CharField(max_length=16)
-    # Defaults of the next question: collection, model and document.
+    # The next question uses this collection, model and document, unless it names others.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # As in the API; ``retrieval.rights.chosen_filters`` reads it.
+    # In the form of the API; ``retrieval.rights.chosen_filters`` parses it.
     filters = models.JSONField(default=dict, db_default={})
-    # The answer whose question was edited; earlier turns count too.
+    # The answer whose question was edited to begin this branch. Answers before it belong to the branch too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
@@ -60,12 +63,10 @@ class Conversation(models.Model):
         LINK = "link", _("anyone with the link")
         SIGNED_IN = "signed_in", _("people who have signed in")
 
-    # Part of the link, if shared.
     share_token = models.UUIDField(null=True, unique=True)
     shared_at = models.DateTimeField(null=True)
     share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW)
     share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK)
-    # The link stops working if this answer is deleted.
     shared_answer = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="+")
     title = models.CharField(_("title"), max_length=200)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)

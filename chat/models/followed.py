@@ -14,13 +14,13 @@ from core.jobs import Job
 class FollowedAnswer(models.Model):
     """An answer whose reader gets a mail when a passage that it cites changes.
 
-    ``checked`` is a hash of the documents' versions at the last look. ``told`` has the keys of the changes
-    (`chat.pages.changes`) of that look, for which there is a notice, or which the reader saw when the following began.
+    ``checked`` is a hash of the cited documents' versions at the last sweep. ``told`` has the keys of changes
+    (`chat.pages.changes`) that the reader knows: they were mailed, or on the page when the reader began to follow.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="followers")
-    # Of the page on which it is followed: mails have no request.
+    # The address of the page with the answer. A mail is sent without a request, so it cannot build the address.
     address = models.URLField(max_length=500)
     language = models.CharField(max_length=12)
     checked = models.CharField(max_length=32, blank=True)
@@ -36,7 +36,7 @@ class FollowedAnswer(models.Model):
 
 
 class ChangeNotice(Job):
-    """A mail about changes of a followed answer; ``changes`` has their keys."""
+    """A mail to send about a followed answer. ``changes`` has the keys of the changes."""
 
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")
@@ -46,7 +46,6 @@ class ChangeNotice(Job):
 
     TASK = "chat.tasks.send_change_notice"
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
-    # The last attempt is two hours after the first.
     MOST_ATTEMPTS = 8
 
     followed = models.ForeignKey(FollowedAnswer, models.CASCADE, related_name="notices")

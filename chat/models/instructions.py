@@ -15,10 +15,10 @@ LONGEST = 800
 
 
 class CollectionInstructions(models.Model):
-    """A version of the curators' instructions to a language model.
+    """A version of the curators' instructions to a language model, for one collection.
 
-    Stored versions do not change; at most one per collection is active. A requested version becomes active unless it
-    measures worse; ``outcome`` is the result.
+    Stored versions do not change; at most one per collection is active. A new version becomes active after an
+    evaluation, unless its answers are worse; ``outcome`` says what was measured.
     """
 
     collection = models.ForeignKey(
@@ -72,8 +72,8 @@ class CollectionInstructions(models.Model):
             self.save(update_fields=["is_active", "requested_at", "outcome"])
 
 
-def instructions_for(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
-    """Return the active instructions; a draft's copy uses its collection's."""
+def list_instructions(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
+    """Return the active instructions of the collections. A draft's copy of a collection uses those of the original."""
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
     found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")

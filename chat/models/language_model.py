@@ -11,14 +11,17 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, decrypt, origin_of
+from core.encryption import SecretHolder, decrypt, parse_origin
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return allowed addresses of a host. Raises: AddressRefused (final), httpcore2.ConnectError (retried)."""
+    """Return the addresses of a host to which the site may connect.
+
+    Raises: AddressRefused (final), httpcore2.ConnectError (retried).
+    """
     try:
         return resolve(host, port)
     except SourceUnavailable as error:
@@ -26,9 +29,9 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model, besides the one in the settings.
+    """A language model that the admin has added to the one in the settings.
 
-    ``secret`` is encrypted. Prices are per million tokens.
+    ``secret`` is the encrypted API key. Prices are per million tokens.
     """
 
     SECRET_PURPOSE = "chat.language_models"  # noqa: S105 (the name of a purpose)
@@ -86,7 +89,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """The endpoint, restricted like a source unless it is in the settings.
+        """The server and model to call. Addresses that sources may not use are refused, except the one in the settings.
 
         Raises: SecretUnreadable, ImproperModel.
         """
@@ -107,11 +110,11 @@ class LanguageModel(SecretHolder):
 
     @property
     def destination(self) -> object:
-        return origin_of(self.base_url)
+        return parse_origin(self.base_url)
 
 
 class ModelTrial(models.Model):
-    """A language model's trial: whether it calls functions correctly."""
+    """Whether a language model calls functions correctly, as its trial showed. None while the trial runs."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

@@ -1,5 +1,3 @@
-"""Rights to the chat's pages and traces."""
-
 from __future__ import annotations
 
 import uuid
@@ -24,29 +22,26 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Redirect visitors to a required login before ``view``.
-
-    Pages are personal, so browsers and proxies never cache them.
-    """
+    """Wrap ``view`` so that visitors sign in first, if the site requires it, and no response is cached."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # A form cannot be sent again after the login.
+            # The login returns with a GET request, so a submitted form cannot be repeated.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 
     return never_cache(guarded)
 
 
-def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
+def get_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
     return get_object_or_404(list_own_conversations(request).select_related("collection"), pk=conversation_id)
 
 
-def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """Return a readable answer with a visible trace. Raises: Http404."""
+def get_explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """Return an answer of which the user may read both the text and the trace. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)
@@ -56,7 +51,6 @@ def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
 
 
 def may_mend(request: HttpRequest) -> bool:
-    """Return whether the user may open the admin's page that mends an answer."""
     return users.is_staff_with(request.user, "chat.view_answer")
 
 

@@ -1,5 +1,3 @@
-"""Writes printed answers as a Markdown file with footnotes."""
-
 from __future__ import annotations
 
 import re
@@ -15,7 +13,6 @@ from chat.pages.doubts import place_doubt_remarks
 from chat.pages.printed_answers import Footnote, PrintedAnswer
 
 _NAME_CHARACTERS = 60
-# These signs would be Markdown in a title or a question.
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 
@@ -24,9 +21,9 @@ def name_file(heading: str) -> str:
 
 
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
-    """Return the answers as Markdown; ``withheld`` replaces those that the reader may not read.
+    """Return the answers as a Markdown file. ``withheld`` replaces the text of answers that the reader may not read.
 
-    Numbers of footnotes are the markers', with the answer's number before them if there are several answers.
+    A footnote has the number of its marker. In a file with several answers, the number of the answer precedes it.
     """
     listed = list(printed)
     parts = []
@@ -70,7 +67,6 @@ def _list_facts(printed: PrintedAnswer, site: str) -> list[str]:
 
 
 def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
-    """Return the answer's text with a footnote in place of each checked marker, and remarks of doubt."""
     turn, text = printed.turn, printed.turn.answer.text
     if turn.is_stopped:
         return text

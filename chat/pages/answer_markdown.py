@@ -1,4 +1,4 @@
-"""The Markdown of answers: markers become citations, and links lead only to addresses of the sources."""
+"""Parse the Markdown of answers. Markers become citations, and only addresses that the sources contain become links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOP_HEADING = 3  # The page uses levels 1 and 2.
 
 
 def _parse_citation(state: StateInline, silent: bool) -> bool:
-    """Parse known markers before links, so that text cannot imitate them."""
+    """Parse a marker of the answer. This rule runs before the rule for links, so that no text can imitate a marker."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False
@@ -39,7 +39,6 @@ def _parse_citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn markers with a citation into links."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
@@ -55,7 +54,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Label a paragraph of markers below a table or code."""
+    """Put a label before markers that are a paragraph of their own, below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -66,14 +65,14 @@ def _name_lone_markers(state: StateCore) -> None:
             children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
 
 
-def permit(addresses: Collection[str]) -> dict[str, str]:
-    """Return linkable addresses by canonical form."""
+def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
+    """Map the canonical form of each address that may be linked to its spelling in the source."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := normalize_address(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace unknown links by text; others get the source's spelling."""
+    """Replace links to unknown addresses by their text. Other links get the spelling of the source."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
@@ -107,7 +106,7 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Keep line breaks before a label, as in the head of a mail."""
+        """Render a line break as a space, except before a label such as "From:", where it stays."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:

@@ -1,5 +1,3 @@
-"""Renders an answer as a single text."""
-
 from __future__ import annotations
 
 import re
@@ -9,33 +7,32 @@ from datetime import date
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from chat.pages.cards import result_cards
+from chat.pages.cards import build_result_cards
 from chat.pages.plain_text import is_table_row, plain
 from chat.payload_types import AlternativePayload, CompletedPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
 
-def whole_text(answer: CompletedPayload) -> str:
-    """Return an answer with its table, alternatives, suggestions and approver as text.
+def render_whole_text(answer: CompletedPayload) -> str:
+    """Return the answer with its table, alternatives, suggestions and approver as one text.
 
-    It begins with the answer's text, so that markers' offsets stay valid.
+    The answer's own text comes first, so that the offsets of its markers stay valid.
     """
     parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):
-        parts.append(approved_line(approved["by"], date.fromisoformat(approved["on"])))
+        parts.append(describe_approval(approved["by"], date.fromisoformat(approved["on"])))
     return "\n\n".join(parts)
 
 
 def list_parts(
     text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
 ) -> list[str]:
-    """Return the text, its table and each alternative, which are paragraphs of one text."""
     parts = [text]
-    if table and not shows_rows(text):
+    if table and not has_table_rows(text):
         parts.append(_render_table(table))
-    others = result_cards(alternatives)
+    others = build_result_cards(alternatives)
     if others and not is_refused:
         parts.append(_("Also in the documents:"))
     for other in others:
@@ -44,12 +41,12 @@ def list_parts(
     return parts
 
 
-# Answers write "|---|", documents also "| :--- |".
+# The site writes "|---|" below the head of a table; documents also contain "| :--- |".
 _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
-def shows_rows(text: str) -> bool:
-    """Return whether the text contains table rows, so that no table is shown."""
+def has_table_rows(text: str) -> bool:
+    """Return whether the text itself contains table rows. The answer's table is then not shown again."""
     return _UNDER_HEAD.search(text) is not None
 
 
@@ -64,5 +61,5 @@ def _render_quote(quote: str) -> str:
     return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
 
 
-def approved_line(by: str, on: date) -> str:
+def describe_approval(by: str, on: date) -> str:
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}

@@ -1,5 +1,3 @@
-"""Sources, citations and results for templates."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -22,7 +20,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The place of a passage; ``href`` is empty without a document."""
+    """A passage and where it is. ``href`` is empty if its document was deleted."""
 
     marker: int
     href: str
@@ -43,9 +41,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation, also of a deleted document.
+    """A verified citation. Its document may be deleted.
 
-    ``marker_start`` None: every occurrence of its marker.
+    ``marker_start`` is the offset of its marker in the answer; None: each occurrence of the marker.
     """
 
     quote: str
@@ -62,7 +60,7 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
+        page = f", {format_page(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
     @property
@@ -76,8 +74,6 @@ class Cited(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class SourceCard(_Shown):
-    """A numbered source beside the answer."""
-
     excerpt: str
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
@@ -90,7 +86,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage beside or instead of an answer; ``quote`` is closest to the question."""
+    """A passage to show beside an answer or instead of it. ``quote`` are its words closest to the question."""
 
     chunk_id: int | None
     href: str
@@ -104,8 +100,11 @@ class ResultCard:
         return Truncator(plain(self.quote)).chars(_EXCERPT_CHARACTERS)
 
 
-def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
-    """Return a card for each stored alternative; earlier releases stored only a quotation."""
+def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
+    """Return a card for each stored alternative.
+
+    Answers of earlier releases have no ``text``, so their quotation is shown.
+    """
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -119,8 +118,7 @@ def result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard
     )
 
 
-def source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Return a card for each source with its distinct quotations."""
+def build_source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -143,20 +141,20 @@ def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> Sour
     )
 
 
-def page_label(page: int, unit: str) -> str:
+def format_page(page: int, unit: str) -> str:
     label = _("slide %(page)d") if unit == "slide" else _("page %(page)d")
     return (label % {"page": page}).replace(" ", "\u00a0")
 
 
 def place(collection: str, section: str, page: int | None, unit: str) -> str:
-    return " · ".join(filter(None, (collection, section, page_label(page, unit) if page else "")))
+    return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
 
 
 def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = read_citation(citation.answer, citation)
     return Cited(
         marker=cited.marker,
-        # The stored offsets are of the earlier text.
+        # After a change, the stored offsets no longer fit, so the link opens the changed passage.
         href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),
         title=cited.document.title,
         section=cited.section,

@@ -1,4 +1,4 @@
-"""Compare the words that an answer cites with the words of today."""
+"""Compare the words that an answer cites with today's documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from chat.models import Citation
 from chat.pages.plain_text import plain
 from retrieval.passage_address import build_passage_url
 
-# Only this many characters of a passage are compared.
 _COMPARED_CHARACTERS = 4000
 _WORD = re.compile(r"\S+\s*")
 
@@ -31,9 +30,9 @@ class ChangeKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cited passage that today's documents do not contain.
+    """A cited passage whose words are no longer in its document.
 
-    ``now`` is the passage nearest to it, empty if none is near; ``href`` opens that, or the document.
+    ``now`` is the most similar passage of today, or empty. ``href`` opens it, or else the document.
     """
 
     anchor: str
@@ -46,12 +45,12 @@ class Change:
 
     @property
     def key(self) -> str:
-        """A value that differs between changes, also between two changes of one passage."""
+        """A hash that identifies the change, so that each change is mailed once."""
         return hashlib.sha256("\0".join([self.title, self.kind, self.then, self.now]).encode()).hexdigest()[:32]
 
     @property
     def then_parts(self) -> Parts:
-        """The words of then, in parts that are in the words of now or not (True)."""
+        """The cited words in parts, each with whether it differs from today's words."""
         return _compare(self.then, self.now)
 
     @property
@@ -74,10 +73,10 @@ def _compare(text: str, other: str) -> Parts:
 
 
 def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
-    """Return the changes by the ids of the citations, in two queries at most.
+    """Return the changes of the cited passages by citation id. This takes at most two queries.
 
-    Citations of the same words in an answer have the same change. The words are those of today's documents: the caller
-    has checked that the reader may read all of them.
+    Citations of the same words in one answer share a change. The result contains text of documents, so call this only
+    for citations that the reader may read.
     """
     listed = list(citations)
     changed: list[Citation] = []
@@ -89,7 +88,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
-        # Other markup is no change.
+        # If only the markup differs, the passage has not changed.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}
@@ -113,6 +112,6 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
 
 
 def list_distinct(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
-    """Return the changes of these citations, each once, in the order of the markers."""
+    """Return each change of these citations once, in the order of the markers."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

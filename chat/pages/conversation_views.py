@@ -1,5 +1,3 @@
-"""Views of conversations and feedback."""
-
 from __future__ import annotations
 
 import uuid
@@ -13,7 +11,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from chat.pages.access import for_visitors, own_conversation
+from chat.pages.access import for_visitors, get_own_conversation
 from chat.pages.forms import TitleForm
 from chat.pages.page_views import sidebar
 
@@ -41,7 +39,7 @@ def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> Http
 @require_http_methods(["GET", "POST"])
 @for_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
+    conversation = get_own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
         conversation.save(update_fields=["title"])
@@ -53,7 +51,7 @@ def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 @require_POST
 @for_visitors
 def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    own_conversation(request, conversation_id).delete()
+    get_own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:home")
     shown = _read_shown_address(request)
@@ -64,7 +62,7 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 
 
 def _render_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
+    conversation = get_own_conversation(request, conversation_id)
     is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_shown_address(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}
     return render(request, "chat/_conversation_entry.html", context)

@@ -1,4 +1,4 @@
-"""The sentences of an answer that its sources do not support, with the reasons in words."""
+"""Find the sentences of an answer that its sources do not support, and put the reasons in words."""
 
 from __future__ import annotations
 
@@ -27,20 +27,17 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An unsupported sentence, ``text[start:end]``."""
-
     start: int
     end: int
     reason: str
 
 
 def find_doubts(statements: Iterable[StatementPayload]) -> tuple[Doubt, ...]:
-    """Return the unsupported statements in order."""
     doubted = [
         Doubt(
             statement["start"],
             statement["end"],
-            " ".join(f"{capfirst(reason_label(reason))}." for reason in statement["reasons"] or ["words"]),
+            " ".join(f"{capfirst(describe_reason(reason))}." for reason in statement["reasons"] or ["words"]),
         )
         for statement in statements
         if statement["supported"] is False
@@ -53,18 +50,16 @@ def count_checked(statements: Iterable[StatementPayload]) -> int:
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """Return the text with a remark behind each doubtful sentence."""
     for at, remark in sorted(place_doubt_remarks(text, doubts), reverse=True):
         text = f"{text[:at]}{remark}{text[at:]}"
     return text
 
 
 def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, str]]:
-    """Return the remark behind each doubtful sentence, with its offset."""
     remark = " " + _("(not supported by the sources)")
     closings = ((doubt, _CLOSING.match(text, doubt.end)) for doubt in doubts)
     return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]
 
 
-def reason_label(reason: str) -> str:
+def describe_reason(reason: str) -> str:
     return str(_REASONS.get(reason, _REASONS["words"]))

@@ -1,5 +1,3 @@
-"""The view that stores the asker's verdict on an answer."""
-
 from __future__ import annotations
 
 import uuid

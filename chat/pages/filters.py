@@ -1,4 +1,4 @@
-"""Show the filters of a question in the composer and beside its answer."""
+"""Show the filters of a question in the form for the next question, and beside the answer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from retrieval.rights.offered_filters import Kind, OfferedFilter, list_offered_f
 
 
 def read_filters(data: QueryDict, user: AnyUser, collection: str) -> tuple[dict[str, Any], str]:
-    """Return the filters that a form or link chooses, and what is wrong with them, or ""."""
+    """Parse the filters in a form or link. Return them with an error message, or ""."""
     chosen, problem = read_chosen_filters(data, list_offered_filters(user, collection))
     return remove_chip(chosen, data.get("remove", "")) if "remove" in data else chosen, problem
 
 
-def filter_context(
+def build_filter_context(
     user: AnyUser, collection: str, conversation: Conversation | None, data: QueryDict | None = None
 ) -> dict[str, Any]:
-    """Return the composer's filters: those in ``data``, or else those of the conversation's last question."""
+    """Return the template context for the filters of the next question.
+
+    They are read from ``data``, or else taken from the conversation's last question.
+    """
     offered = list_offered_filters(user, collection)
     problem = ""
     if data is not None and has_filters(data):
@@ -45,10 +48,11 @@ def filter_context(
     }
 
 
-def chips_of(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
-    """Return the filters of the answer in words.
+def build_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
+    """Return the filters of an answer, each as a label for the page.
 
-    A ``viewer`` who did not ask sees no field and no value of documents that they may not read.
+    If a ``viewer`` is given, who did not ask the question, fields and values of documents that they may not read are
+    left out.
     """
     if not answer.asked_filters:
         return ()

@@ -1,5 +1,3 @@
-"""Views that follow an answer, and end that."""
-
 from __future__ import annotations
 
 import uuid
@@ -32,8 +30,8 @@ def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_POST
 @for_visitors
 def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Follow an answer of a shared conversation, by the id that it has on the shared page."""
-    conversation = sharing.shared_conversation(token, request.user)
+    """Follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
+    conversation = sharing.find_shared_conversation(token, request.user)
     answers = conversation.answers.select_related("conversation") if conversation is not None else Answer.objects.none()
     answer = next((each for each in answers if uuid.uuid5(token, str(each.pk)) == turn_id), None)
     if answer is None:
@@ -62,6 +60,5 @@ def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID)
 @require_POST
 @login_required
 def end_following(request: HttpRequest, followed_id: int) -> HttpResponse:
-    """End the following of an answer in the list of the account's page."""
     unfollow(request.user, pk=followed_id)
     return redirect("account_overview")

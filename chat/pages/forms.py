@@ -1,5 +1,3 @@
-"""Forms of conversations and feedback."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -46,14 +44,14 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text field that counts a line end as one character, as browsers do."""
+    """A text field that counts a line end as one character, as browsers do for ``maxlength``."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rating; ``has_details`` if it was asked for a reason."""
+    """A rating of an answer. ``has_details`` is True if the page asked for a reason."""
 
     VERDICTS = {"yes": True, "no": False, "none": None}
 

@@ -1,5 +1,3 @@
-"""Collect the front page: a card for each collection with a good question, and the visitor's latest questions."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ MOST_RECENT = 4
 
 @dataclass(frozen=True, slots=True)
 class CollectionCard:
-    """A collection as a visitor sees it; ``changed_at`` is None without documents, ``questions`` may be empty."""
+    """A collection on the front page. ``changed_at`` is None if it has no documents; ``questions`` are suggestions."""
 
     collection: Collection
     documents: int
@@ -29,7 +27,10 @@ class CollectionCard:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """``others`` counts the collections without a card. ``questions`` are of the only document that is asked."""
+    """The content of the front page. ``others`` is the number of collections without a card.
+
+    ``questions`` are suggestions for a single document, if the visitor has chosen one.
+    """
 
     cards: tuple[CollectionCard, ...]
     others: int
@@ -38,7 +39,10 @@ class FrontPage:
 
 
 def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: Sequence[Conversation]) -> FrontPage:
-    """Return cards of the largest collections, by name. A single collection has several questions, others have one."""
+    """Return the front page with cards of the largest collections, ordered by name.
+
+    Each card suggests one question; a single card suggests several.
+    """
     figures = {
         pk: (count, changed)
         for pk, count, changed in Document.objects.readable_by(user)

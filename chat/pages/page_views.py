@@ -1,5 +1,3 @@
-"""Views of the chat's pages."""
-
 from __future__ import annotations
 
 import uuid
@@ -20,9 +18,9 @@ from chat.conversations.following import find_followed
 from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
+from chat.pages.access import for_visitors, get_own_conversation, may_debug, may_mend
 from chat.pages.changes import Change, find_changes
-from chat.pages.filters import filter_context
+from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
 from chat.pages.suggestions import follow_ups, questions_of
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
@@ -33,14 +31,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """The scope of the next question: a collection's slug, or a document."""
+    """Where the next question searches: a collection by its slug, or a document."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context that all pages of the chat share. ``shown`` is the path of the open page."""
+    """The context of the sidebar, which all pages of the chat show. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing
@@ -58,7 +56,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_visitors
 def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return page(request, conversation=own_conversation(request, conversation_id))
+    return page(request, conversation=get_own_conversation(request, conversation_id))
 
 
 def page(
@@ -71,8 +69,8 @@ def page(
 ) -> HttpResponse:
     debug, mends = may_debug(request), may_mend(request)
     models = list_choosable_models(request.user)
-    answers = list(saved_answers(conversation)) if conversation else []
-    before = answers_before_branch(conversation) if conversation else []
+    answers = list(list_saved_answers(conversation)) if conversation else []
+    before = list_answers_before_branch(conversation) if conversation else []
     withheld = rights.find_withheld(request.user, [*before, *answers])
     changes = find_readable_changes([*before, *answers], withheld)
     followed = find_followed(request.user, answers)
@@ -85,7 +83,7 @@ def page(
             may_mend=mends,
             models=models,
             changes=changes,
-            followed=is_among(answer, followed),
+            followed=is_followed(answer, followed),
         )
         for answer in answers
     ]
@@ -93,7 +91,7 @@ def page(
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
     scope = _read_scope(request, conversation)
     around = sidebar(request, shown=request.path)
-    filters = filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
+    filters = build_filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -118,7 +116,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
-    # Drafts are asked by choosing them.
+    # A draft collection is not among all collections: it is searched only if it is chosen.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen
@@ -129,7 +127,6 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
 
 
 def _read_scope(request: HttpRequest, conversation: Conversation | None) -> WantedScope:
-    """Return the next question's scope, by default the last question's."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -140,36 +137,33 @@ def _read_scope(request: HttpRequest, conversation: Conversation | None) -> Want
     return {"wanted_collection": collection, "wanted_document": found}
 
 
-def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
+def list_saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     read = Prefetch("citations__document", Document.objects.only("ingested_at"))
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations", read)
 
 
 def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
-    """Return what became of the passages of the answers that are not withheld: their readers may read them today."""
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
 
 
-def is_among(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
-    """Return whether the answer is followed; None if the reader cannot follow."""
+def is_followed(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool | None:
     return None if followed is None else answer.pk in followed
 
 
-def read_own(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
-    """Return the turns of the reader's own conversation, read-only, with those before its branch."""
-    answers = [*answers_before_branch(conversation), *saved_answers(conversation)]
+def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
+    answers = [*list_answers_before_branch(conversation), *list_saved_answers(conversation)]
     withheld = rights.find_withheld(user, answers)
     return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]
 
 
-def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before a branch's edited question."""
+def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
+    """Return the answers before the edited question from which the conversation branched; empty without a branch."""
     edited = conversation.branched_from
     if edited is None:
         return []
-    earlier = saved_answers(edited.conversation).filter(created_at__lt=edited.created_at)
-    return [*answers_before_branch(edited.conversation), *earlier]
+    earlier = list_saved_answers(edited.conversation).filter(created_at__lt=edited.created_at)
+    return [*list_answers_before_branch(edited.conversation), *earlier]
 
 
 def sidebar(request: HttpRequest, shown: str = "") -> Sidebar:

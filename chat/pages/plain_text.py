@@ -1,5 +1,3 @@
-"""Converts Markdown to plain text."""
-
 from __future__ import annotations
 
 import re
@@ -20,7 +18,6 @@ _SIGNS = (
 
 
 def plain(text: str) -> str:
-    """Return the words of Markdown on one line."""
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
     text = show_records("\n".join(rows))

@@ -1,5 +1,3 @@
-"""Answers as documents: with footnotes, quotes, versions of documents and the date."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +10,14 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Citation
 from chat.pages.cards import Cited, place
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import render_answer
 from chat.pages.turns import ShownTurn
 from chat.streaming.payloads import read_citation
 from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import build_passage_url
 
-# Characters of a SHA-256 that name a version.
+# A version is shown as this many characters of its SHA-256.
 _VERSION_CHARACTERS = 12
 
 BuildAddress = Callable[[str], str]
@@ -27,7 +25,10 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """Words that a marker cites. ``number`` is the marker's; ``address`` opens the passage, ``url`` the original."""
+    """The words that a marker cites. ``number`` is the marker's.
+
+    ``address`` opens the passage on this site, and ``url`` the original document.
+    """
 
     number: int
     title: str
@@ -40,7 +41,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True)
 class PrintedAnswer:
-    """A turn on paper. ``scope`` is what was searched."""
+    """A question and its answer, ready to print. ``scope`` names the documents that were searched."""
 
     turn: ShownTurn
     scope: str = ""
@@ -48,19 +49,18 @@ class PrintedAnswer:
 
     @property
     def body(self) -> SafeString:
-        """The answer's text, with links from its markers to the footnotes."""
         turn = self.turn
         links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
-        return answer_html(turn.answer.text, links, turn.doubts, turn.addresses)
+        return render_answer(turn.answer.text, links, turn.doubts, turn.addresses)
 
 
 def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
-    # A stopped answer has markers that nobody checked.
+    # The markers of a stopped answer were not checked, so it has no footnotes.
     return () if turn.is_stopped else turn.citations
 
 
 def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
-    """Return the turns with their footnotes; ``build_address`` makes a path absolute."""
+    """Return the questions and answers with their footnotes. ``build_address`` adds the site to a path."""
     shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")
@@ -79,7 +79,10 @@ def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: Buil
 
 
 def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
-    """Return a function that names what an answer's search was limited to, as far as the user may read it."""
+    """Return a function that names the searched documents of an answer.
+
+    Names that the user may not see are left out.
+    """
     listed = list(answers)
     collections = dict(Collection.objects.readable_by(user).values_list("pk", "name"))
     wanted = {answer.document_id for answer in listed} - {None}

@@ -1,4 +1,4 @@
-"""Views that print answers, and save them as files: those of one's own conversation, and shared ones."""
+"""Views that print answers or save them as a file, from a user's own conversations and from shared ones."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from chat.conversations import sharing
-from chat.conversations.rights import withheld_message
-from chat.pages.access import for_visitors, own_conversation
+from chat.conversations.rights import get_withheld_message
+from chat.pages.access import for_visitors, get_own_conversation
 from chat.pages.answer_files import name_file, write_markdown
-from chat.pages.page_views import read_own
+from chat.pages.page_views import load_own_turns
 from chat.pages.printed_answers import build_printed
-from chat.pages.sharing_views import read_shared
+from chat.pages.sharing_views import load_shared_turns
 from chat.pages.turns import ShownTurn
 
 
 @require_safe
 @for_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show the conversation, or the answer that the query names, as a document."""
+    """Show a conversation ready to print, or the one answer that the query names."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 
 @require_safe
 @for_visitors
 def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _save(request, *_read_own(request, conversation_id), withheld_message())
+    return _save(request, *_read_own(request, conversation_id), get_withheld_message())
 
 
 @require_safe
 @for_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """Show what the link shares, as far as the reader may read it, as a document."""
     response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
@@ -54,19 +53,18 @@ def save_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 def _read_own(request: HttpRequest, conversation_id: uuid.UUID) -> tuple[list[ShownTurn], str]:
-    conversation = own_conversation(request, conversation_id)
-    return read_own(conversation, request.user), str(conversation)
+    conversation = get_own_conversation(request, conversation_id)
+    return load_own_turns(conversation, request.user), str(conversation)
 
 
 def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn], str]:
-    conversation = sharing.shared_conversation(token, request.user)
+    conversation = sharing.find_shared_conversation(token, request.user)
     if conversation is None:
         raise Http404
-    return read_shared(conversation, token, request.user)
+    return load_shared_turns(conversation, token, request.user)
 
 
 def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> tuple[list[ShownTurn], str]:
-    """Return the turn that the query names, or all of them, with the heading. Raises: Http404."""
     wanted = request.GET.get("answer", "")
     if not wanted:
         return list(turns), heading

@@ -1,5 +1,3 @@
-"""Views for asking, streaming and stopping."""
-
 from __future__ import annotations
 
 import uuid
@@ -33,12 +31,12 @@ from chat.conversations.rights import (
 )
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, may_debug, may_mend, own_conversation
-from chat.pages.cards import source_cards
+from chat.pages.access import for_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
-from chat.pages.filters import filter_context, read_filters
-from chat.pages.page_views import is_among, page, sidebar
-from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
+from chat.pages.filters import build_filter_context, read_filters
+from chat.pages.page_views import is_followed, page, sidebar
+from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
 from chat.pages.suggestions import follow_ups
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
 from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
@@ -55,12 +53,12 @@ RECONNECT_MILLISECONDS = 1000
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """Stream an answer as HTML fragments; a finished answer is sent again."""
+    """Stream an answer as HTML fragments. A finished answer is streamed from the database."""
     turn = await sync_to_async(_load_turn)(request, answer_id)
-    # The open stream must not keep a connection.
+    # A stream is open for long, so it must not occupy a database connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # Other ids are not from this site.
+    # An id of another form is not of this site, so the stream begins at its start.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
@@ -77,14 +75,14 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # Its citations come with its end.
-    return replace(turn, followed=is_among(answer, followed))
+    # The answer has no citations yet, so the button to follow it comes with the end of the stream.
+    return replace(turn, followed=is_followed(answer, followed))
 
 
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # Early bytes show an open connection to proxies and readers.
+    # These first bytes show to proxies and browsers that the connection is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -95,7 +93,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Other streams must not wait for rendering.
+                # Rendering runs in a thread, so that other streams do not wait for it.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -124,7 +122,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 
 
 class _StreamedTurn:
-    """The frames of a reader's stream; after reconnecting in the middle, pieces are plain text."""
+    """Renders the events of one stream as HTML. After a reconnect in the middle of an answer, pieces are plain text."""
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
@@ -152,7 +150,7 @@ class _StreamedTurn:
             return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
     def _describe_search(self, payload: SearchedPayload, event_id: str) -> bytes:
-        sources = source_cards(payload["sources"])
+        sources = build_source_cards(payload["sources"])
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
             "sources": sources,
@@ -168,7 +166,7 @@ class _StreamedTurn:
         shown = (
             self._markdown.feed(text, at)
             if self._markdown is not None
-            else streamed_html(text, self._turn.id, self._titles, at=at)
+            else render_piece(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, Lines):
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
@@ -182,7 +180,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question; htmx connects to its stream, other browsers wait."""
+    """Save a question. With htmx, the response connects to the answer's stream; else the view waits for the answer."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None
@@ -197,13 +195,12 @@ def ask(request: HttpRequest) -> HttpResponse:
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
         return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
     try:
-        answer = asking.begin(
+        answer = asking.create_answer(
             request.POST.get("question", ""),
             user=request.user,
             visitor=get_visitor(request),
             caller=caller_of(request),
             conversation_id=named,
-            # PostgreSQL rejects NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             filters=filters if edits is None else edits.asked_filters,
@@ -232,7 +229,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         "is_new": named is None,
         "wanted_collection": answer.collection.slug if answer.collection else "",
         "wanted_document": answer.document,
-        **filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
+        **build_filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
         **sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)
@@ -241,7 +238,10 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form; None if it has none, so that those of the last question stay."""
+    """Return the filters of the form and an error message. None means that the form has no filters.
+
+    The filters of the conversation's last question then stay.
+    """
     if not has_filters(request.POST):
         return None, ""
     if collection is None:
@@ -260,7 +260,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 
 def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
     try:
-        return own_conversation(request, conversation_id) if conversation_id else None
+        return get_own_conversation(request, conversation_id) if conversation_id else None
     except Http404:
         return None
 
@@ -268,13 +268,13 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @for_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show what is chosen in the composer, without asking; htmx replaces the chips, other browsers the page."""
+    """Show the filters that are chosen in the form, without asking. htmx replaces only this part of the page."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
         return page(request, conversation, question=request.POST.get("question", ""))
     collection = request.POST.get("collection", "").replace("\0", "")
-    context = filter_context(request.user, collection, conversation, request.POST)
+    context = build_filter_context(request.user, collection, conversation, request.POST)
     is_other = request.headers.get("HX-Trigger-Name") == "collection"
     context |= {"renews_all": is_other, "renews_fields": "remove" in request.POST}
     return render(request, "chat/_filters_changed.html", context)
@@ -283,7 +283,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop an answer; its stream shows the result."""
+    """Stop the writing of an answer. Its stream then ends with the text so far."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
@@ -295,4 +295,4 @@ def _parse_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:
-        return uuid.UUID(int=0)  # No row has this id.
+        return uuid.UUID(int=0)

@@ -1,4 +1,4 @@
-"""Lays out table rows that extraction wrote as ``column: value; column: value``."""
+"""Lay out table rows that the extraction has written as records: ``column: value; column: value``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from markdown_it.token import Token
 
 from retrieval.tables.names import format_label
 
-# Fewer columns may be prose: "Open: yes; parking: no".
+# A line with fewer columns may be prose, such as "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
 _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add a rule for records to ``markdown`` (a plugin of markdown-it).
+    """Add the layout of records to a Markdown parser.
 
-    A record is folded below the cells that the question asks for. A semicolon ends a value only before a column's name.
+    The page shows the columns that the question asks for, and folds the others. Only a semicolon before the name of a
+    column ends a value.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -58,7 +59,7 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # An opening mark has no content.
+        # Tokens that open bold or code have no content, so the text after them can be the first.
         first = not any(before.content for before in children[:number])
         inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 
@@ -80,11 +81,9 @@ def _show_cells(line: str) -> Iterator[str]:
 
 
 def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """Yield the text's tokens with each column on its own line."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            # The text continues a value.
             continue
         yield from _make_text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:

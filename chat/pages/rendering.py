@@ -1,5 +1,3 @@
-"""Renders answers as HTML."""
-
 from __future__ import annotations
 
 import re
@@ -11,14 +9,14 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from chat.answering.excerpt_markdown import GOES_ON
-from chat.pages.answer_markdown import MARKDOWN, permit
+from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The environment contains ``markers``; ``link``, which renders a marker at an offset; and ``addresses``
-# (:func:`permit`).
+# The parser's environment contains ``markers``, a function ``link`` that renders a marker at an offset, and
+# ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -36,11 +34,10 @@ _CHANGED = (
 )
 
 
-def answer_html(
+def render_answer(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """Render a whole answer with citations, signs of doubt, and links to ``addresses``."""
-    # The parser turns CRLF into one character.
+    """Render a finished answer with citations and signs of doubt. Only ``addresses`` become links."""
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -52,7 +49,7 @@ def answer_html(
         if cited is None:
             return ""
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
-        return citation_html(cited) + (_link_rest(cited) if goes_on and cited.href else "")
+        return render_citation(cited) + (_link_rest(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
@@ -60,7 +57,7 @@ def answer_html(
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,
-        "addresses": permit(addresses),
+        "addresses": map_linkable_addresses(addresses),
     }
     html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
@@ -69,7 +66,7 @@ def answer_html(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Add the sign behind the mark, which escaped text cannot imitate."""
+    """Insert a warning sign after the words that a doubt marks. Escaped text cannot contain the mark itself."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html
@@ -82,8 +79,7 @@ def _link_rest(cited: Cited) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
-def citation_html(cited: Cited) -> SafeString:
-    """Render a marker with the data of its preview."""
+def render_citation(cited: Cited) -> SafeString:
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,

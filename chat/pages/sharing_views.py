@@ -1,5 +1,3 @@
-"""Views that share a conversation by a link, and show a shared one."""
-
 from __future__ import annotations
 
 import uuid
@@ -16,9 +14,9 @@ from chat.conversations import sharing
 from chat.conversations.following import find_followed
 from chat.conversations.rights import is_own
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, own_conversation
+from chat.pages.access import for_visitors, get_own_conversation
 from chat.pages.forms import ShareForm
-from chat.pages.page_views import answers_before_branch, find_readable_changes, is_among, saved_answers
+from chat.pages.page_views import find_readable_changes, is_followed, list_answers_before_branch, list_saved_answers
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 
@@ -26,7 +24,7 @@ from core.user_types import AnyUser
 @require_POST
 @for_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
+    conversation = get_own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
         return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
@@ -38,7 +36,7 @@ def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 @require_POST
 @for_visitors
 def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
+    conversation = get_own_conversation(request, conversation_id)
     sharing.stop_sharing(conversation)
     return _show(request, conversation, _("The conversation is not shared any more."))
 
@@ -53,11 +51,11 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 @require_safe
 @for_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    conversation = sharing.shared_conversation(token, request.user)
+    conversation = sharing.find_shared_conversation(token, request.user)
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)
     else:
-        turns, heading = read_shared(conversation, token, request.user)
+        turns, heading = load_shared_turns(conversation, token, request.user)
         context = {
             "conversation": conversation,
             "heading": heading,
@@ -65,25 +63,24 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
             "is_own": is_own(request, conversation),
         }
         response = render(request, "chat/shared.html", context)
-    # Search engines must not index shared links.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
 
-def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
-    """Return the shared turns as ``user`` may see them, and the page's heading."""
-    # A shared answer may repeat earlier ones.
-    answers = list(saved_answers(conversation))
-    withheld = sharing.withheld_from(user, [*answers_before_branch(conversation), *answers])
+def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
+    """Return the questions and answers that the link shares, as ``user`` may see them, and a heading."""
+    # The rights of all answers are checked, because a shared answer may repeat an earlier one.
+    answers = list(list_saved_answers(conversation))
+    withheld = sharing.find_withheld_when_shared(user, [*list_answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
     changes = find_readable_changes(answers, withheld)
     followed = find_followed(user, answers)
     turns = [
-        # Other ids, because the id of an unowned answer lets any reader change it.
+        # The page gets other ids, because the real id of an unowned answer lets any reader change the answer.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld
-            else build_turn(answer, viewer=user, changes=changes, followed=is_among(answer, followed)),
+            else build_turn(answer, viewer=user, changes=changes, followed=is_followed(answer, followed)),
             id=uuid.uuid5(token, str(answer.pk)),
         )
         for answer in answers
@@ -92,7 +89,6 @@ def read_shared(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> 
 
 
 def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """Return the title, which may be a hidden question."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:

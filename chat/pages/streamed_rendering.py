@@ -1,5 +1,3 @@
-"""An answer as HTML while it is written."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
@@ -12,17 +10,17 @@ from django.utils.translation import gettext as _
 from chat.answering.checking.citations import MARKER, blank_code, find_undecided
 from chat.pages.answer_markdown import MARKDOWN
 
-# A longer unfinished part is shown as plain text.
+# If the text that may still change is longer, it is shown as plain text.
 LARGEST_CHARACTERS = 4000
 
 
-def streamed_html(
+def render_piece(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
-    """Return a piece of the unfinished line, escaped, with linked markers.
+    """Return a piece of the unfinished last line as HTML, with linked markers.
 
-    Signs of Markdown are removed to avoid flicker. ``before`` shows open code. ``at`` are the markers' offsets, None
-    for each ``[n]``.
+    Signs of Markdown are removed, because they would disappear again when the line is complete. ``before`` is the text
+    before the piece; it shows whether code is open. ``at`` are the offsets of markers; None: each ``[n]`` is a marker.
     """
     whole = before + text
     html = []
@@ -53,39 +51,38 @@ def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 
 
 class StreamedMarkdown:
-    """Renders a growing answer: complete lines as Markdown, the last as text.
+    """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    Rendering again after growth by a tenth keeps the work proportional. Other streams wait, so text beyond
-    ``LARGEST_CHARACTERS`` stays plain until the end.
+    The Markdown is rendered again only after the text grew by a tenth, so that the work is proportional to its length.
+    Other streams wait while it renders, so text beyond ``LARGEST_CHARACTERS`` stays plain until the end.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
-        # Offsets of markers; None: each number in brackets.
         self._at: set[int] | None = None
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Return text to append, or lines that replace all shown text."""
+        """Add ``text`` to the answer. Return HTML to append, or lines that replace all that is shown."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Markdown needs the end of code over several lines.
+        # Code over several lines is rendered when its end is written.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
-            return streamed_html(text, self._answer_id, self._titles, before, self._at)
+            return render_piece(text, self._answer_id, self._titles, before, self._at)
         self._rendered_characters = len(lines)
         env = {
             "markers": self._titles,
             "link": self._link,
         }
         html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
-        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
+        return Lines(html, render_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
 
     def _link(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at
@@ -94,7 +91,7 @@ class StreamedMarkdown:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Complete lines and the unfinished last line."""
+    """The complete lines as HTML, and the unfinished last line."""
 
     whole: SafeString
     tail: SafeString

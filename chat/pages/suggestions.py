@@ -1,4 +1,4 @@
-"""Suggests questions by curators, or written questions and headings that a search answers surely."""
+"""Suggest questions that curators wrote, or written questions and headings that a search answers surely."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# A lead of scores at which the first passage is right in 18 of 21 cases.
+# If the first score leads by this much, the first passage is right in 18 of 21 cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
 _PASSAGES_LOOKED_AT = 24
-# In characters.
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return suggestions of the ``chosen`` collection, or in turn of all; cached for an hour."""
+    """Return suggested questions with their collections: from the ``chosen`` one, or from all, mixed.
+
+    Cached for an hour.
+    """
     try:
         searched = build_filters(user, chosen).collections
     except InvalidQuery:
@@ -67,15 +69,14 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # The key contains restrictions of documents.
+    # The key changes when the restrictions of documents do.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
 def _find_suggestions(collection: Collection) -> list[str]:
-    """Return specific, sure questions of a few documents."""
-    # All readers of the collection see them.
+    # All readers of the collection see the suggestions, so restricted documents are left out.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(build_restricted_condition()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -91,7 +92,6 @@ def _find_suggestions(collection: Collection) -> list[str]:
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Return whether a search finds the passage with a lead; False if it fails."""
     try:
         hits = search(question, filters, top_k=2).hits
     except RagsiteError as error:
@@ -103,9 +103,9 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return a passage's questions that are clear without it: its heading, then written ones."""
+    """Return those questions of a passage that are clear without it: its heading first, then written ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # "What is the policy?" is unclear.
+    # A question with one content word is unclear: "What is the policy?"
     return [
         question
         for question in (*headings, *written)
@@ -114,12 +114,12 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
 
 
 def _rate_specificity(question: str) -> tuple[int, int]:
-    """Return a sort key: long questions up to two lines (70 characters) are specific."""
+    """Return a sort key. Longer questions are more specific, up to two lines (70 characters)."""
     return (min(len(question), 70), -len(question))
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return new questions of the first cited document, closest to the citation first."""
+    """Return questions about the first cited document that were not asked yet, nearest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

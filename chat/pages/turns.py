@@ -1,5 +1,3 @@
-"""Questions and answers for templates."""
-
 from __future__ import annotations
 
 import uuid
@@ -18,11 +16,11 @@ from chat.answering.checking.addresses import find_addresses
 from chat.answering.checking.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
-from chat.pages.answer_text import approved_line, shows_rows
-from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.answer_text import describe_approval, has_table_rows
+from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_result_cards, build_source_cards
 from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
-from chat.pages.filters import chips_of
+from chat.pages.filters import build_chips
 from chat.pages.plain_text import plain
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
@@ -30,7 +28,6 @@ from retrieval.models import Collection as DocumentCollection
 from retrieval.rights.chosen_filters import Chip
 from retrieval.rights.search_filters import list_passing
 
-# Below this probability, the reader is warned.
 LOW_CONFIDENCE = 0.5
 
 
@@ -38,10 +35,10 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
-    documents were not searched; ``passes_nothing``: the filters let no document pass. ``models`` can answer again.
-    ``changes`` are of cited passages; if there are none, ``last_read`` is when the site read the cited document that it
-    read longest ago. ``followed`` None: it cannot be followed.
+    ``id`` is the answer's, but another one on a shared page. A withheld ``answer`` has only the question.
+    ``is_narrow``: some documents were not searched. ``passes_nothing``: the filters let no document pass. ``models``
+    can answer again. ``changes`` are of cited passages. If there are none, ``last_read`` is when the site last read the
+    cited documents, the earliest time. ``followed`` is None if the reader cannot follow the answer.
     """
 
     id: uuid.UUID
@@ -85,7 +82,7 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """The markers' targets: citations, or the sources of an unchecked, stopped answer."""
+        """The passages that markers link to: citations, or the unchecked sources of a stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -97,7 +94,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of cited documents and in cited sources."""
+        """The web addresses of cited documents, and those in the text of cited sources. Only these become links."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
@@ -106,19 +103,17 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """True if a new answer may differ."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
     @property
     def quoted(self) -> Cited | None:
-        """The citation of an extractive answer."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
     @property
     def has_rows(self) -> bool:
-        return shows_rows(self.answer.text)
+        return has_table_rows(self.answer.text)
 
     @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
@@ -131,7 +126,6 @@ class ShownTurn:
 
     @property
     def is_loosely_supported(self) -> bool:
-        """True if the answer may not fit the question."""
         confidence = self.answer.confidence
         return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 
@@ -174,9 +168,10 @@ def build_turn(
     changes: Mapping[int, Change] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
-    """Build the stored turn with all database reads of its template; a ``viewer`` is not the asker.
+    """Read a stored question and answer, with all that its template needs from the database.
 
-    ``changes`` by citation come from `chat.pages.changes`; None: the cited words were not compared with today's.
+    ``viewer`` is a reader who did not ask the question. ``changes`` maps citation ids to changes of
+    `chat.pages.changes`; None: cited words were not compared with today's documents.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct(changes or {}, rows)
@@ -187,12 +182,12 @@ def build_turn(
         id=answer.pk,
         answer=answer,
         citations=citations,
-        sources=source_cards(answer.sources, citations),
-        results=result_cards(answer.alternatives),
+        sources=build_source_cards(answer.sources, citations),
+        results=build_result_cards(answer.alternatives),
         doubts=find_doubts(answer.statements),
-        approved=approved_line(approval.by, approval.on) if approval else "",
-        filters=chips_of(answer, viewer),
-        passes_nothing=answer.refused and viewer is None and _passes_nothing(answer),
+        approved=describe_approval(approval.by, approval.on) if approval else "",
+        filters=build_chips(answer, viewer),
+        passes_nothing=answer.refused and viewer is None and _has_empty_filter_result(answer),
         is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
@@ -213,7 +208,7 @@ def _is_narrow(answer: Answer) -> bool:
     return answer.document_id is not None or others.exists()
 
 
-def _passes_nothing(answer: Answer) -> bool:
+def _has_empty_filter_result(answer: Answer) -> bool:
     if not answer.asked_filters:
         return False
     try:
@@ -223,14 +218,17 @@ def _passes_nothing(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return when the site read the cited document that it read longest ago; None if one is gone or none is cited."""
+    """Return when the site read the cited documents, the earliest time; None if one is gone or there are none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Build a turn with only its question, or ``question`` instead."""
+    """Build a turn that shows only the question, for a reader who may not read the answer.
+
+    ``question`` replaces it, if the reader may not see the question either.
+    """
     bare = Answer(
         pk=answer.pk,
         conversation_id=answer.conversation_id,
@@ -242,7 +240,6 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
 
 
 def describe_failures(degraded: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each part of the search that did not answer."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

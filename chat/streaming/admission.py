@@ -1,7 +1,7 @@
-"""Admits answers to writing, waiting or rejection.
+"""Decide whether an answer may be written now, waits in a queue, or is refused.
 
 Each process has a queue with its share of places. An accepted question reserves a place at once, so that simultaneous
-questions cannot all pass the check; an unused reservation lapses.
+questions cannot all take the last one. An unused reservation expires.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# Initial mean, the newest answer's weight in it, and the longest Retry-After.
+# The mean time to write an answer before any was measured, the weight of the newest answer in the mean, and the largest
+# Retry-After.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place: reserved until ``until``, waiting, or in use.
+    """A place in the queue. It is reserved until ``until``, waiting, or, after ``begun_at``, in use.
 
-    Any thread may call ``wake``.
+    ``wake`` is called when a place becomes free. Any thread may call it.
     """
 
     caller: str
@@ -62,16 +63,16 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place; an empty ``caller`` has no limit.
+        """Reserve a place for the answer. An empty ``caller`` has no limit of its own.
 
-        Raises: SiteBusy; BudgetSpent for too many waiting answers of the caller.
+        Raises: SiteBusy if all places are taken; BudgetSpent if the caller has too many unfinished answers.
         """
         with self._lock:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
-            most_of_caller = share_of(self.at_once) + share_of(self.waiting)
-            # Answers beyond a caller's share take no places of others.
+            most_of_caller = compute_share(self.at_once) + compute_share(self.waiting)
+            # Answers beyond the share of their caller take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
@@ -85,14 +86,13 @@ class Admission:
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
-        """Release an unneeded reservation."""
         with self._lock:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Take a place, even in a full queue: the question was accepted.
+        """Put the answer into the queue, even if it is full, because its question was accepted.
 
-        ``caller`` replaces a missing reservation.
+        ``caller`` is used if there is no reservation.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
@@ -100,9 +100,9 @@ class Admission:
             self._count()
 
     def place(self, answer_id: UUID) -> int:
-        """Return the answer's position; 0 or less may begin now.
+        """Return the answer's position in the queue. If it is 0 or less, the writing may begin.
 
-        Answers beyond their caller's share come last.
+        Answers beyond the share of their caller come last.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]
@@ -112,7 +112,7 @@ class Admission:
             for key, each in self._joined.items():
                 if not each.is_begun:
                     taken[each.caller] += 1
-                    is_within = not each.caller or taken[each.caller] <= share_of(self.at_once)
+                    is_within = not each.caller or taken[each.caller] <= compute_share(self.at_once)
                     (may_begin if is_within else held_back).append(key)
             ahead = (may_begin + held_back).index(answer_id) + 1 - max(0, self.at_once - len(writing))
             return ahead if answer_id in may_begin else max(1, ahead)
@@ -152,6 +152,5 @@ class Admission:
 ADMISSION = Admission()
 
 
-def share_of(places: int) -> int:
-    """Return a caller's share of places, at least 1."""
+def compute_share(places: int) -> int:
     return max(1, int(places * settings.CALLER_SHARE))

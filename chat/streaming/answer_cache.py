@@ -1,6 +1,6 @@
-"""Reuses an answer to the same question of the same documents.
+"""Find an earlier answer to the same question about unchanged documents.
 
-The key contains everything that an answer depends on, so entries need no invalidation.
+The key contains all that an answer depends on. So no entry has to be invalidated.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from django.utils import timezone
 from django.utils.translation import get_language
 
 from chat.answering import writers
-from chat.answering.approved_answers import read_version
+from chat.answering.approved_answers import read_approved_version
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
-from chat.models.instructions import instructions_for
+from chat.models.instructions import list_instructions
 from core.backend_setting import BackendSetting
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
@@ -32,14 +32,14 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
-# Increase it with changed rules for answers.
+# Increase it when the code would now answer a question differently.
 RULES_VERSION = 13
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# Such answers are valid only today.
+# The answer to a question with these words is valid only on the day of the question.
 _OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 
@@ -52,9 +52,10 @@ def build_key(
     subject: str = "",
     writer: str = "",
 ) -> str:
-    """Return the SHA-256 of everything that an answer depends on, or "".
+    """Return a SHA-256 of all that an answer depends on; "" if the cache is off.
 
-    It is computed before the search: an answer to changed documents gets an outdated key. Raises: SearchUnavailable.
+    Compute it before the search. If a document changes during the search, the key is then that of the old documents,
+    and no later question finds the answer. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -73,7 +74,7 @@ def build_key(
         "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
         "filters": repr(filters),
         "narrowing": hash_restrictions(filters.collections, filters.readers),
-        "approved": read_version(filters.collections),
+        "approved": read_approved_version(filters.collections),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(current_calibration()),
@@ -86,21 +87,20 @@ def build_key(
             model.context_tokens,
             settings.OPENAI_PROMPT_TOKENS,
             settings.CHAT_MODEL_MAY_REFUSE,
-            [told.pk for told in instructions_for(collections=filters.collections)],
+            [told.pk for told in list_instructions(collections=filters.collections)],
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
         if model is not None
         else [],
-        # Notices are in the reader's language.
         "language": get_language(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find(key: str) -> Answer | None:
-    """Return the newest reusable answer, or None.
+def find_reusable(key: str) -> Answer | None:
+    """Return the newest answer with this key that may be reused, or None.
 
-    It is complete, recent, without notices and failures, and never rated unhelpful, also as a copy.
+    It must be recent and complete, without notices and failed retrievers. Neither it nor a copy was rated unhelpful.
     """
     if not key:
         return None
@@ -123,24 +123,23 @@ def find(key: str) -> Answer | None:
 
 
 def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
-    """Return the new answer's key, and a reusable one or None. Raises: SearchUnavailable."""
+    """Return the key of the new answer, and an earlier answer to reuse or None. Raises: SearchUnavailable."""
     subject = answer.conversation.subject
     key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None
-    earlier = find(key)
+    earlier = find_reusable(key)
     ANSWER_CACHE.labels(outcome="hit" if earlier else "miss").inc()
     return key, earlier
 
 
-def copy_to(answer: Answer, original: Answer) -> list[Citation]:
-    """Copy the original without its cost, and return unsaved citations."""
+def copy_answer(answer: Answer, original: Answer) -> list[Citation]:
+    """Copy the content of ``original``, but not its tokens and cost. Return the new citations, unsaved."""
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
-    # The first asker may have deleted it.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
     return [
@@ -149,11 +148,10 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
 
 
 def _normalize(question: str) -> str:
-    """Normalise the question; capitals mark codes, identifiers and names."""
+    """Return the question with single spaces. Capitals stay, because they can mark codes and names."""
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
 def _describe_backend(backend: BackendSetting) -> list[object]:
-    """Return a backend's options without its key."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

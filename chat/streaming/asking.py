@@ -1,5 +1,3 @@
-"""Accepts a question."""
-
 from __future__ import annotations
 
 import re
@@ -31,12 +29,12 @@ from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
-# PostgreSQL cannot store surrogates and some control characters.
+# Surrogates and these control characters are removed; PostgreSQL cannot store all of them.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 @disk.guard_writes()
-def begin(
+def create_answer(
     question: str,
     *,
     user: AnyUser,
@@ -52,15 +50,16 @@ def begin(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """Create a PENDING answer in a named or new conversation.
+    """Create a PENDING answer in the conversation with this id, or in a new one.
 
-    The scope is ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments; by default the
-    last question's scope. ``filters`` narrow it, as ``chosen_filters`` stores them; by default those of the last
-    question of the same scope. ``edits`` begins a branch from an earlier question. ``model`` defaults to the
-    conversation's or the user's. ``anew``: reuse no earlier answer. ``history`` (oldest first) replaces the
-    conversation's. ``caller`` is the account or address whose share of places is used.
+    ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments is searched. None: as for the
+    last question of the conversation. ``filters`` have the form of ``chosen_filters``. None: those of the last
+    question, if it searched the same documents. If ``edits``, the new conversation is a branch with an edit of that
+    answer's question. ``model``: empty for the conversation's or the user's default. ``anew``: reuse no earlier answer.
+    ``history`` (oldest first) replaces the conversation's. The simultaneous answers of ``caller``, an account or
+    address, are limited.
 
-    Raises, with messages for the asker: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
+    Raises, with messages for the user: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
     share; DiskFull.
     """
     question = clean_question(question)
@@ -140,7 +139,7 @@ def _check_filters(user: AnyUser, conversation: Conversation) -> None:
 
 @contextmanager
 def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
-    """Run with a reserved place, which errors release."""
+    """Yield the id of an answer with a reserved place. An error in the block releases the place."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -157,7 +156,7 @@ def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
 
 
 def clean_question(question: str) -> str:
-    """Return the cleaned question.
+    """Return the question without unprintable characters and surrounding white space.
 
     Raises: InvalidQuestion if it is empty, too long, or only excludes words.
     """

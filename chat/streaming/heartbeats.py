@@ -1,4 +1,4 @@
-"""Store the events and heartbeats of all answers that this process writes, a few times a second."""
+"""Store the events and heartbeats of all answers that this process writes, several times a second."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.25
 
 
-# Writing continues for a reader who may reconnect.
+# If no reader is connected, writing continues for this time, because the reader may reconnect.
 UNFOLLOWED_SECONDS = 5.0
 
 
-# Writing stops in the next round for a caller who cannot reconnect.
+# A caller that cannot reconnect has left after this time, so writing stops.
 GONE_SECONDS = 0.2
 
 
@@ -42,7 +42,10 @@ WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Weak
 
 
 async def watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats; cancel runs that were stopped, or lost their lease or readers."""
+    """Store events and heartbeats as long as there are runs, and cancel runs that should stop.
+
+    A run is cancelled if a user stopped it, if another process has its lease, or if no reader is left.
+    """
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -52,7 +55,6 @@ async def watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store, snapshots)
         except Exception:
-            # The next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
@@ -68,7 +70,10 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store each run's events up to a number; return whether leased runs are followed elsewhere."""
+    """Store each run's events up to the given number, and renew its lease.
+
+    Return the runs that still have the lease, each with whether a reader follows it in another process.
+    """
     if not snapshots:
         return {}
     try:
@@ -77,7 +82,6 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
         if len(snapshots) == 1:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    # An error in one run must not stop the others.
     followed: dict[Run, bool] = {}
     for run, upto in snapshots.items():
         try:

@@ -1,4 +1,4 @@
-"""Builds the JSON of answers and events, for storage and API."""
+"""Build the JSON of answers and events, as rows store it and the API sends it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _WORDS = [each.name for each in fields(CitedWords)]
 
 
-def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of a `token`; None: every ``[n]`` is a marker."""
+def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
+    """Return the payload of the event `token`. None for ``markers``: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -46,29 +46,29 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
     }
 
 
-def tokens(answer: Answer) -> Iterator[TokenPayload]:
+def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
         end = begin + len(piece)
-        yield token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
+        yield build_token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
         begin = end
 
 
-def searched(draft: AnswerDraft) -> SearchedPayload:
+def build_searched(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
-        "sources": [source(found, draft.question) for found in draft.sources],
+        "sources": [build_source(found, draft.question) for found in draft.sources],
         "search_method": trace.search_method,
         "degraded": list(trace.degraded),
-        "completed_question": completed_question(trace),
+        "completed_question": find_completed_question(trace),
         "joined_question": trace.joined_query,
         "confidence": draft.confidence,
         **_read_trace_fields(trace),
     }
 
 
-def searched_before(answer: Answer) -> SearchedPayload:
+def build_searched_again(answer: Answer) -> SearchedPayload:
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
@@ -90,14 +90,14 @@ def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
     }
 
 
-def completed_question(trace: SearchTrace) -> str:
-    """Return the completed or corrected question, or ""."""
+def find_completed_question(trace: SearchTrace) -> str:
+    """Return the question that was searched instead of the user's, completed or corrected; else ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    found = searched(draft)
+    found = build_searched(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
     answer.confidence = found["confidence"]
@@ -105,7 +105,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Fill in the answer's row, and return unsaved citations."""
+    """Set the answer's fields from the draft and its outcome, and return its citations, unsaved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
@@ -121,16 +121,15 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     return [_build_citation(answer, cited) for cited in outcome.citations]
 
 
-def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """Return an unsaved answer with its citations."""
+def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
     return answer, fill_in_outcome(answer, draft, outcome)
 
 
-def source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source; ``snippet`` is closest to the question."""
+def build_source(found: ContextSource, question: str) -> SourcePayload:
+    """Return the payload of a source. ``snippet`` are its words closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -146,7 +145,6 @@ def source(found: ContextSource, question: str) -> SourcePayload:
 
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Return whether sentences instruct a model, and are left out."""
     return bool(find_instructions(content))
 
 
@@ -181,7 +179,6 @@ def _describe_alternative(found: Alternative) -> AlternativePayload:
 
 
 def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> ComputedPayload | None:
-    """Return the computation that the answer states, if it is extractive."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
@@ -205,8 +202,11 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
-    """Return a finished answer, without its original's id, which would open a stranger's answer."""
+def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
+    """Return the payload of a finished answer.
+
+    The id of the answer that it repeats is left out, because it would give access to another user's answer.
+    """
     approval = get_approval(answer.approved)
     return {
         "answer": answer.text,
@@ -247,7 +247,6 @@ def _list_shown_rows(answer: Answer) -> ShownRowsPayload:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 

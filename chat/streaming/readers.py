@@ -1,4 +1,4 @@
-"""Streams an answer to a reader until the reader loses the right to its sources."""
+"""Stream an answer to a reader, and end the stream if the reader loses the right to its sources."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from core.key_limits import KeyLimits, get_limits, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
-# Seconds after which a lost right ends a stream.
+# The rights of a reader are checked at this interval.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-# Rights are cached per user, not per stream; visitors share an entry.
+# Caches rights for each user, API key and session, with the time of the check. All visitors share one entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -45,19 +45,23 @@ async def follow_as_reader(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the events of `streams.follow` while ``user``, with its key or session, may read the sources."""
+    """Yield the events of `streams.follow`, as long as ``user`` may read the answer's sources.
+
+    Their account, API key and session must stay valid too.
+    """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
         yield _build_withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
-    async with aclosing(_permit(events, reader)) as permitted:
+    async with aclosing(_yield_while_permitted(events, reader)) as permitted:
         async for event in permitted:
             yield event
 
 
-async def _permit(events: AsyncGenerator[StreamedEvent, None], reader: _Reader) -> AsyncGenerator[StreamedEvent, None]:
-    """Pass on the events until the reader loses a right; then yield `failed` instead."""
+async def _yield_while_permitted(
+    events: AsyncGenerator[StreamedEvent, None], reader: _Reader
+) -> AsyncGenerator[StreamedEvent, None]:
     checked_at = time.monotonic()
     try:
         while True:
@@ -71,7 +75,7 @@ async def _permit(events: AsyncGenerator[StreamedEvent, None], reader: _Reader) 
                             yield _build_withheld()
                             return
             finally:
-                # A cancelled task must finish first.
+                # The cancelled task still uses the events, so it must finish before they are closed.
                 if not following.done():
                     following.cancel()
                     await asyncio.wait([following])
@@ -97,7 +101,6 @@ async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | No
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
-    """Return whether ``user`` may still read the answer."""
     held = _find_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
@@ -105,8 +108,6 @@ def may_still_read(answer: Answer, user: AnyUser) -> bool:
 
 
 class _Reader:
-    """A reader of an open stream."""
-
     def __init__(self, answer_id: uuid.UUID, user: AnyUser, session_key: str) -> None:
         self._answer_id = answer_id
         self._user_pk: int | None = user.pk
@@ -115,17 +116,17 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # False after reconnecting behind `searched`.
+        # False if the reader reconnected after the event `searched`, which names the sources.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Return whether the answer, or its ``saved`` content, may be read; True if it was deleted."""
+        """Return whether the user may read the answer, or its ``saved`` content; True if it was deleted."""
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            # A visitor's cookie was checked before.
+            # For a visitor's conversation, the view has checked the cookie.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -140,7 +141,7 @@ class _Reader:
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
-        """Return whether these and all earlier sources may be read."""
+        """Return whether the user may read these sources and all earlier ones."""
         quoted = rights.list_documents(sources)
         self._documents |= quoted
         self._behind |= rights.find_collections(quoted)
@@ -153,7 +154,7 @@ class _Reader:
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # Cached rights may miss a new right.
+        # A right may be newer than the cache, so a refusal is checked again.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
@@ -162,12 +163,11 @@ def _load_searched(answer: Answer) -> SearchedPayload | None:
     events = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    # The last event contains all sources.
+    # Each event `searched` contains all sources, so the last one is enough.
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
 def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
-    """Return the user's recent rights; None for an invalid user, key or session."""
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
@@ -190,7 +190,7 @@ def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: 
     if user is None or user.pk != user_pk:
         return None
     if limits is not None and limits.key:
-        limits = import_string(settings.API_KEY_AUTHENTICATION)().limits_now(limits.key)
+        limits = import_string(settings.API_KEY_AUTHENTICATION)().load_limits(limits.key)
         if limits is None:
             return None
     set_limits(user, limits)
@@ -204,4 +204,4 @@ def _find_user_of_session(session_key: str) -> Any:
 
 
 def _build_withheld() -> StreamedEvent:
-    return streams.build_unstored_event("failed", {"message": rights.withheld_message(), "withheld": True})
+    return streams.build_unstored_event("failed", {"message": rights.get_withheld_message(), "withheld": True})

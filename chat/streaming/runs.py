@@ -1,5 +1,3 @@
-"""Answers that this process is writing."""
-
 from __future__ import annotations
 
 import asyncio
@@ -14,8 +12,8 @@ from chat.types import AnswerDraft, Completed, Failed
 from retrieval.types import SearchFilters, Turn
 
 
-def text_of(events: Iterable[StreamedEvent]) -> str:
-    """Return the answer's text; a `reset` cancels earlier tokens."""
+def join_tokens(events: Iterable[StreamedEvent]) -> str:
+    """Return the answer's text: the tokens since the last `reset`."""
     text = ""
     for event in events:
         text = "" if event.name == "reset" else text
@@ -25,12 +23,12 @@ def text_of(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of a leased ``answer`` in this process.
+    """The writing of one ``answer`` in this process, which has its lease.
 
-    ``stored`` counts events in the database, ``readers`` open connections, ``followers`` those that wait for an event.
-    ``may_return``: a reader can reconnect. ``is_begun``: its turn has come. ``is_stopped``: cancelled by a user or for
-    lack of readers or lease. ``ending``: too late to stop. ``outcome`` may be a reused answer. ``is_partial``: stopped
-    or out of time.
+    ``stored`` is the number of events in the database, ``readers`` of open connections, ``followers`` of those that
+    wait for an event. ``may_return``: a reader can reconnect. ``is_begun``: the answer has left the queue. ``ending``:
+    it is being saved and can no longer be stopped. ``is_stopped``: cancelled by a user, without readers, or without the
+    lease. An ``outcome`` of type Answer is an earlier one to reuse. ``is_partial``: stopped, or out of time.
     """
 
     answer: Answer
@@ -59,7 +57,7 @@ class Run:
 
     @property
     def text(self) -> str:
-        return text_of(self.events)
+        return join_tokens(self.events)
 
     def cancel(self) -> None:
         if self.task is not None and not self.ending:
@@ -78,7 +76,6 @@ class Run:
         changed.set()
 
     def publish_next(self, name: str, payload: EventPayload) -> None:
-        """Publish the next event."""
         self.publish(self.next_event(name, payload))
 
 

@@ -1,4 +1,4 @@
-"""Saves an answer, its citations and last event in one transaction; closes interrupted answers."""
+"""Save an answer, its citations and its last event in one transaction, and close interrupted answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.models import Answer, Citation, StreamedEvent
 from chat.payload_types import FailedPayload, SourcePayload
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
-from chat.streaming.runs import Run, text_of
+from chat.streaming.runs import Run, join_tokens
 from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
 from core import disk
 from core.database import fetch
@@ -37,33 +37,33 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# The code of `failed` on a full disk.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events; the last regular round may overlap with the end."""
+    """Store events. Events that a heartbeat has stored meanwhile are skipped."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome, and return the last event with the stored answer.
+    """Save the outcome of a run, and return the last event, with the saved answer.
 
-    A second call returns the same event. If the lease was lost, the event is `lost`: the database is right.
+    A second call returns the same event. If another process has the lease, the event is `lost`, and the reader
+    continues from the database.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # An earlier attempt saved it without confirmation, or another process took over.
+            # Without the lease, either an earlier call has saved the answer, or another process writes it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # An answer without a search has no key, a copy must not replace its deleted original, and an approved answer
-        # may expire.
+        # An answer without a search gets no key, nor does an approved one, which may expire. A copy gets none, because
+        # it must not outlive its deleted original.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -79,7 +79,7 @@ def save(run: Run) -> StreamedEvent:
                 citations = payloads.fill_in_outcome(answer, draft, outcome)
             case Answer():
                 answer.complete()
-                citations = answer_cache.copy_to(answer, outcome)
+                citations = answer_cache.copy_answer(answer, outcome)
         citations = Citation.objects.bulk_create(_complete_references(citations))
         store_sources_behind(answer)
         if answer.choices:
@@ -88,7 +88,7 @@ def save(run: Run) -> StreamedEvent:
         is_failed = answer.status == Answer.Status.FAILED
         last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
         if not is_failed:
-            last.payload = payloads.completed(answer, citations)
+            last.payload = payloads.build_completed(answer, citations)
         last.answer = answer
         store([*run.events[run.stored :], last])
         if answer.status == Answer.Status.COMPLETED:
@@ -97,19 +97,19 @@ def save(run: Run) -> StreamedEvent:
                 gap = {"answer": str(answer.pk), "question": answer.question}
                 announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
-    _count(answer)
+    _count_metrics(answer)
     return last
 
 
 def build_failure_payload(error: Exception) -> FailedPayload:
-    """Return the last event's payload after an error in saving."""
+    """Return the payload of `failed` for an error that occurred while saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Remove references to deleted rows, and store the versions of the documents; cited words stay."""
+    """Set references to deleted rows to None, and add the versions of the documents. The cited words stay."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -121,7 +121,6 @@ def _complete_references(citations: list[Citation]) -> list[Citation]:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
     for cited, found in zip(citations, find_quotes(citations), strict=True):
-        # A new version may have come after the search.
         cited.text_version = found.version if found.is_found else ""
     return citations
 
@@ -144,7 +143,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
     )
 
 
-def _count(answer: Answer) -> None:
+def _count_metrics(answer: Answer) -> None:
     ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
     if answer.usage:
         MODEL_TOKENS.labels(kind="prompt").inc(answer.usage["prompt_tokens"])
@@ -157,8 +156,8 @@ def close_interrupted(**_options: Any) -> int:
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # Its process died unsaved.
-        text = text_of(answer.events.filter(attempt=answer.attempts))
+        # The process that wrote the answer died before it saved the text.
+        text = join_tokens(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()
         )

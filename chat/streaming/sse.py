@@ -1,4 +1,4 @@
-"""Server-sent events (WHATWG HTML, "Server-sent events")."""
+"""Encode server-sent events (WHATWG HTML, "Server-sent events")."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def encode(data: str, *, event: str, event_id: str = "") -> bytes:
-    """Encode an event with trusted name and id.
+    """Encode an event. Its name and id are not escaped, so they must come from this site.
 
-    Lines arrive with leading spaces; CR and CRLF become LF. An empty ``event_id`` keeps the previous one.
+    Leading spaces of lines are kept; CR and CRLF become LF. With an empty ``event_id``, the client keeps the previous
+    id.
     """
     lines = [f"id: {event_id}"] if event_id else []
     lines.append(f"event: {event}")
@@ -23,16 +24,13 @@ def encode(data: str, *, event: str, event_id: str = "") -> bytes:
 
 
 def comment(text: str) -> bytes:
-    """Encode a comment, which clients ignore."""
     return f": {text}\n\n".encode()
 
 
 def retry(milliseconds: int) -> bytes:
-    """Encode the client's pause before it reconnects."""
     return f"retry: {milliseconds}\n\n".encode()
 
 
 def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Return a streaming response that proxies do not buffer."""
     headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

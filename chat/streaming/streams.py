@@ -1,7 +1,7 @@
-"""Streams answers, each begun once and readable from any process.
+"""Stream answers: one process writes an answer, and readers in any process can follow it.
 
-Readers in the writing process read from memory, others from the database. Writing stops on request or without readers.
-After a killed process, the next reader begins again, or the sweep closes the answer.
+Readers in the writing process get events from memory, others from the database. Writing stops on request or without
+readers. After a killed process, the next reader starts the writing again, or the sweep closes the answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# Well within the writer's wait for readers.
+# Readers store at this interval that they follow an answer. The writer waits longer before it stops.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
-# Readers may send any text.
 EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -42,14 +41,15 @@ def build_unstored_event(name: str, payload: EventPayload | None = None) -> Stre
 async def follow(
     answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the answer's events after ``after``, and begin the writing if necessary.
+    """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
 
-    After an interrupted attempt, a `reset` comes first. Pings fill pauses. A disconnect stops the work unless
-    ``may_return``. ``caller`` is the account or address whose share of places is used.
+    If an earlier attempt was interrupted, the first event is a `reset`. Pings are sent while there is no event. If the
+    reader disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose limit of
+    simultaneous answers applies.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # A leased answer must be written even if the reader leaves.
+        # Once leased, the answer must be written, even if the reader leaves. So this task is not cancelled.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
@@ -76,7 +76,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 
 
 async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
-    """Return the last event of the answer; cancelling stops the writing."""
+    """Write the answer, or wait for it, and return its last event. If this call is cancelled, the writing stops."""
     last = build_unstored_event("failed", {"message": str(DELETED)})
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
@@ -85,7 +85,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
 
 async def stop(answer_id: uuid.UUID) -> None:
-    """Stop the writing in any process; the text so far is kept."""
+    """Stop the writing of an answer, in any process. The text so far is saved."""
     await in_database(Answer.objects.stop, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
@@ -99,7 +99,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield build_unstored_event("reset")
-        # An invalid id would be waited for forever.
+        # An id beyond the last event is invalid; without this, the reader would wait forever.
         position = min(position, len(run.events))
         while True:
             changed = run.changed
@@ -108,7 +108,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # The database has the rest.
+                    # Another process has the lease and stores the events from here on.
                     last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow(run.answer.pk, last_id):
                         yield stored
@@ -116,7 +116,8 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # Only waiting readers follow: after a lost connection, this iterator may stay open until it is garbage.
+            # Only a reader that waits here is a follower: after a lost connection, this generator may stay paused at a
+            # `yield`.
             run.followers += 1
             try:
                 # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event
@@ -156,7 +157,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             if event.is_last:
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
-            # The events were deleted (old), or the answer was closed without one.
+            # Events are deleted after a day, and the sweep closes answers without an event.
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:
@@ -170,7 +171,6 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
 
 
 def _parse_position(after: str) -> tuple[int, int]:
-    """Return attempt and sequence; (0, 0) if malformed."""
     known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
@@ -193,5 +193,5 @@ def _build_last_event(answer: Answer) -> StreamedEvent:
     if answer.status == Answer.Status.FAILED:
         last.name, last.payload = "failed", {"message": answer.error}
     else:
-        last.name, last.payload = "completed", payloads.completed(answer, answer.citations.all())
+        last.name, last.payload = "completed", payloads.build_completed(answer, answer.citations.all())
     return last

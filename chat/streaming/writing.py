@@ -1,7 +1,7 @@
-"""Writes answers in this process.
+"""Write answers in this process.
 
-Events and heartbeats are stored a few times per second, in one statement for all answers. The last event is stored
-before it is shown.
+Events and heartbeats of all answers are stored together, several times a second. The last event is stored before
+readers get it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOOK_UP_SECONDS = 2.0
 
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """Lease an answer; None if it needs no writer."""
+    """Lease an answer to write it; None if it is finished or another process writes it."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
@@ -63,7 +63,7 @@ def start(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
-        # The task works for all answers, not for one request.
+        # The empty context keeps the task apart from the request that starts it: it works for all answers.
         WATCHES[run.loop] = run.loop.create_task(watch(run.loop), name="heartbeat of answers", context=Context())
 
 
@@ -76,7 +76,6 @@ async def _write(run: Run) -> None:
                 await _publish(run, started)
     except asyncio.CancelledError:
         if not run.is_stopped:
-            # This process ends: see `hand_over_all`.
             run.ending = True
             ADMISSION.release(run.answer.pk)
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
@@ -100,7 +99,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # A shutdown cancels all tasks, but the outcome must be saved.
+    # The shield lets the outcome be saved, although a shutdown cancels all tasks.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -117,20 +116,21 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # Searching the sources for instructions takes milliseconds.
-                    run.publish_next("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
+                    # A thread is used, because searching the sources for instructions takes milliseconds.
+                    run.publish_next(
+                        "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
+                    )
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
-                    # The last token's time counts.
                     run.timings_ms["written"] = milliseconds
-                    run.publish_next("token", payloads.token(event.text, event.markers))
+                    run.publish_next("token", payloads.build_token(event.text, event.markers))
                 case Withdrawn():
                     run.timings_ms.pop("first_token", None)
                     run.publish_next("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
-                    run.publish_next("searched", payloads.searched_before(event))
-                    for payload in payloads.tokens(event):
+                    run.publish_next("searched", payloads.build_searched_again(event))
+                    for payload in payloads.build_tokens(event):
                         run.publish_next("token", payload)
                     run.outcome = event
                 case Completed() | Failed():
@@ -178,7 +178,10 @@ def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Look up a reusable answer; the search reports database errors."""
+    """Return the answer's cache key, and an earlier answer to reuse or None.
+
+    Database errors are ignored here: the search that follows reports them.
+    """
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
@@ -191,7 +194,10 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 @asynccontextmanager
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
-    """Run in the run's turn, with `queued` events at each change of its position, the last with 0."""
+    """Wait in the queue, and run the block when a place is free.
+
+    Each new position in the queue is published as an event `queued`, and at the end 0.
+    """
     changed = asyncio.Event()
 
     def wake() -> None:
@@ -228,7 +234,7 @@ async def _end(run: Run) -> None:
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Counted first: the model was paid even if the answer is deleted.
+                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save, run)
@@ -239,7 +245,6 @@ async def _end(run: Run) -> None:
             break
         except Exception as error:
             last.payload = saving.build_failure_payload(error)
-            # The text survives a database restart.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
@@ -250,7 +255,10 @@ async def _end(run: Run) -> None:
 
 
 async def hand_over_all(seconds: float) -> None:
-    """Give up this loop's answers to other processes, except those being saved."""
+    """Release the leases of the answers of this event loop, so that other processes can write them.
+
+    Answers that are being saved are finished first, within ``seconds``.
+    """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
     for run in own:
@@ -271,13 +279,13 @@ async def _hand_over(run: Run) -> None:
 
 
 def _close(run: Run) -> None:
-    """Forget a run that was cancelled before its first step."""
+    """End a run whose task was cancelled before its first step."""
     if not run.ending:
         run.publish_next("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 
 def _forget(run: Run) -> None:
-    """Forget the run, but not a newer one of another loop."""
+    """Remove the run, unless another loop has started a newer one for the answer."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]

@@ -9,27 +9,26 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chat.answering.checking.addresses import find_addresses
-from chat.answering.checking.words import find_stems, stems_of_word
+from chat.answering.checking.words import find_stems, find_stems_of_word
 from chat.models import Conversation
 from chat.pages.cards import ResultCard
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import render_answer
 from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
-# `re.split` returns groups too.
 _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
 @register.filter
 def answer_body(turn: ShownTurn) -> SafeString:
-    return answer_html(turn.answer.text, turn.links, turn.doubts, turn.addresses)
+    return render_answer(turn.answer.text, turn.links, turn.doubts, turn.addresses)
 
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    # A document's addresses may be linked.
-    return answer_html(result.text, (), addresses=find_addresses(result.text))
+    # The text is a document's own, so its addresses may be linked.
+    return render_answer(result.text, (), addresses=find_addresses(result.text))
 
 
 @register.filter
@@ -40,7 +39,7 @@ def mark_words(text: str, question: str) -> SafeString:
 
 
 def _bold(piece: str, asked: set[str]) -> str:
-    return format_html("<b>{}</b>", piece) if asked.intersection(stems_of_word(piece)) else piece
+    return format_html("<b>{}</b>", piece) if asked.intersection(find_stems_of_word(piece)) else piece
 
 
 @register.simple_tag(takes_context=True)

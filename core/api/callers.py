@@ -5,7 +5,7 @@ from typing import Any
 
 
 def network_of(address: str) -> str:
-    """Return the address for limits: for IPv6 a customer's /64 network; other text unchanged."""
+    """Return the address by which requests are limited: a customer's /64 network for IPv6, else the address itself."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -16,12 +16,12 @@ def network_of(address: str) -> str:
 
 
 def address_of(request: Any) -> str:
-    # DRF reads the settings on import, and the web server imports this module before they exist.
+    # DRF reads the settings when it is imported. The web server imports this module before there are settings.
     from rest_framework.throttling import BaseThrottle
 
     return network_of(str(BaseThrottle().get_ident(request) or ""))
 
 
 def caller_of(request: Any) -> str:
-    """Return the account's id, whichever API key it uses, or a visitor's address."""
+    """Return who is limited: the account's id, whichever API key it uses, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else address_of(request)

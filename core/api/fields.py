@@ -1,4 +1,4 @@
-"""Fields and serializers that refuse unexpected input instead of converting or ignoring it."""
+"""Fields and serializers that refuse unexpected input, which DRF would convert or ignore."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """A body whose unknown fields are refused by name: a misspelt field would have no effect.
+    """A request body that refuses unknown fields, because a misspelt field would have no effect.
 
-    ``ignored_fields`` are accepted.
+    Fields in ``ignored_fields`` are accepted.
     """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
@@ -25,7 +25,7 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
             if unknown:
-                # JSON cannot contain half a surrogate pair.
+                # JSON cannot contain a lone surrogate, so the name is encoded.
                 names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
                 raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
         return super().to_internal_value(data)
@@ -41,7 +41,7 @@ class TextField(serializers.CharField):
 
 
 class SlugTextField(TextField, serializers.SlugField):
-    """A short name; numbers are refused."""
+    """A text field for a short name, such as a slug."""
 
 
 class FlagField(serializers.BooleanField):
@@ -54,7 +54,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.ChoiceField):
-    """A choice whose error does not repeat the value."""
+    """A choice field whose error message does not repeat the sent value."""
 
     def to_internal_value(self, data: Any) -> Any:
         if data == "" and self.allow_blank:

@@ -29,7 +29,7 @@ class StaffWithPermission(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         action, model = self.actions.get(request.method or ""), view.queryset.model._meta
-        # The view answers an unknown method with 405.
+        # For a method without an action, the view itself responds with 405.
         return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 
@@ -41,9 +41,9 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 
 def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_keys: bool = False) -> None:
-    """Check that an API key has one of the scopes or `admin`; people need none.
+    """Check that the request's API key has one of the scopes, or `admin`. A person needs no scope.
 
-    Only views that take keys of one source let such a key through. Raises: PermissionDenied.
+    A key that belongs to one source is refused unless ``takes_source_keys``. Raises: PermissionDenied.
     """
     limits = get_limits(request.user)
     if limits is not None and limits.source is not None and not takes_source_keys:

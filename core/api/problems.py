@@ -1,4 +1,4 @@
-"""Refusals in one form: ``{"field": ["One sentence."]}`` for a field, else ``{"detail": "One sentence."}``."""
+"""Build the API's error responses: ``{"field": ["A sentence."]}`` for a field, else ``{"detail": "A sentence."}``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """JSON in UTF-8, at most DATA_UPLOAD_MAX_MEMORY_SIZE, which DRF's parser does not check."""
+    """Parses JSON in UTF-8 of at most DATA_UPLOAD_MAX_MEMORY_SIZE. DRF's parser checks no size."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """JSON for any Accept header: even `text/event-stream` gets its refusals in JSON."""
+    """Renders JSON, whatever the Accept header says: a client that accepts `text/event-stream` gets errors as JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -83,10 +83,10 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """A view that answers every error in JSON, including Django's.
+    """Base of API views. It responds to all errors in JSON, including Django's.
 
-    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something, or `admin`. A key
-    of one source is refused unless the view ``takes_source_keys``.
+    An API key needs one of the ``key_scopes``, or `admin`. To change something it needs one of the ``writing_scopes``,
+    if the view has any. A key that belongs to one source is refused unless the view ``takes_source_keys``.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -95,22 +95,22 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # Django cannot decode a form with a declared charset such as hex.
+        # A form may declare a charset that Django cannot decode, such as hex.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
     def check_permissions(self, request: Request) -> None:
-        # A key must not reveal more than its user sees.
+        # The user's permissions are checked too, because a key must not allow more than its user has.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
         scopes = self.key_scopes if is_reading else self.writing_scopes
         check_scopes(request, scopes, takes_source_keys=self.takes_source_keys)
 
     def handle_exception(self, exc: Exception) -> Response:
-        return super().handle_exception(self.for_the_caller(exc))
+        return super().handle_exception(self.convert_error(exc))
 
-    def for_the_caller(self, error: Exception) -> Exception:
-        """Return the refusal for an internal exception; other exceptions are unchanged."""
+    def convert_error(self, error: Exception) -> Exception:
+        """Return the API exception for an internal one. Unknown exceptions are returned unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.get_message())
         match error:
@@ -125,7 +125,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # The fields accept some values that the database refuses, such as a NUL.
+                # Some values pass the serializer's fields and are refused by the database, such as a NUL.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

@@ -1,6 +1,6 @@
-"""The schema of the refusals that all operations share.
+"""Add to the OpenAPI schema the error responses that all operations share.
 
-A view names its error form as ``problem_serializer``.
+The attribute ``problem_serializer`` of a view describes the form of its errors.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _HEADERS = {
     **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
-# The first words of an operation without a docstring of its own; others read.
+# An operation without a docstring gets a summary that begins with these words.
 _VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "DELETE": "Delete one of"}
 
 
 class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the security requirements: names of schemes with their scopes; an empty one allows all."""
+        """Return the security requirements: schemes with their scopes. An empty one allows requests without a key."""
         auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
             isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
@@ -102,7 +102,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """Add what drf-spectacular misses: texts are stripped and contain no NUL."""
+        """Add to the field's schema that texts are stripped and contain no NUL."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}
@@ -115,7 +115,7 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
-        # Client generators cannot name the types of nested messages.
+        # Programs that generate clients cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]

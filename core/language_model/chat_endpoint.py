@@ -12,9 +12,9 @@ from core.model_server import parse_url
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A model on a server. ``resolve`` returns the allowed addresses; None allows any.
+    """A model on a server. ``resolve`` returns the addresses that are allowed for a host; None allows all.
 
-    Raises: ImproperModel for an unusable address, key or name.
+    Raises: ImproperModel for an invalid address, key or name.
     """
 
     base_url: str
@@ -25,7 +25,6 @@ class ChatEndpoint:
     def __post_init__(self) -> None:
         if not self.url.host:
             raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
-        # The HTTP library would quote the key in its message.
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
             raise ImproperModel("The API key of the language model has characters that no header can carry.")
         if not self.model:

@@ -1,5 +1,3 @@
-"""A language model for short, whole replies."""
-
 from __future__ import annotations
 
 import asyncio
@@ -20,9 +18,9 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply without thoughts; ``finish_reason`` as in :class:`Delta`.
+    """A whole reply without thoughts. ``finish_reason`` is explained in :class:`Delta`.
 
-    ``characters`` includes thoughts. Tokens are None unless counted.
+    ``characters`` includes thoughts. Tokens are None if the server does not count them.
     """
 
     text: str = ""
@@ -35,7 +33,8 @@ class WholeReply:
 class ChatModel:
     """A model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. By default there is one attempt, because callers have a fallback.
+    ``timeout_seconds`` limits a whole request. There is one attempt by default, because callers can do without the
+    reply.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:
@@ -48,7 +47,10 @@ class ChatModel:
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, object] | None = None
     ) -> str:
-        """Return the whole reply. Raises: ModelFailed, with a sentence for the operator."""
+        """Return the reply to ``messages``.
+
+        Raises: ModelFailed, also for a reply that is cut off, filtered or empty.
+        """
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:
             raise ModelFailed(f"The model's reply was cut off after {MOST_TOKENS} tokens.")
@@ -64,7 +66,7 @@ class ChatModel:
         most_tokens: int,
         response_format: Mapping[str, object] | None = None,
     ) -> WholeReply:
-        """Return the reply however it ended. Raises: ModelFailed if none comes in time."""
+        """Return the reply, also if it is cut off, filtered or empty. Raises: ModelFailed if none comes in time."""
         seconds = deadline.seconds_left(self._timeout_seconds)
         request = Request(
             messages,

@@ -1,5 +1,3 @@
-"""The client of chat-completions servers for every call to a language model."""
-
 from __future__ import annotations
 
 import asyncio
@@ -26,12 +24,12 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer do not fit. Their message also names max_tokens.
+# Servers say this if prompt and answer are too long. The message may contain max_tokens, which is then not to blame.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
+# A refusal of tools has the status 400 in vLLM and Ollama, 404 in OpenRouter and 500 in llama.cpp.
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# Chat templates without a system role, such as Gemma's, complain in these words.
+# A chat template without a system role, such as Gemma's, refuses system messages in these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -44,13 +42,13 @@ class StreamOptions(TypedDict):
 
 
 class Body(TypedDict):
-    """The body of a request; parts that the model refuses are missing."""
+    """The body of a request, without the parts that the model refuses."""
 
     model: str
     messages: list[Mapping[str, object]]
     stream: bool
     temperature: NotRequired[float]
-    # Newer OpenAI models accept only the second name, most other servers only the first.
+    # Newer OpenAI models accept only max_completion_tokens, most other servers only max_tokens.
     max_tokens: NotRequired[int]
     max_completion_tokens: NotRequired[int]
     stream_options: NotRequired[StreamOptions]
@@ -59,7 +57,7 @@ class Body(TypedDict):
 
 
 class Refused(Exception):
-    """The status was not 200. ``pause_seconds`` is requested by the server, or None."""
+    """The server refused the request. ``pause_seconds`` is the pause that it asks for, or None."""
 
     def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
         super().__init__(
@@ -69,8 +67,8 @@ class Refused(Exception):
         self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
-    def find_blamed(self, body: Body) -> str:
-        """Return the part of the request that the server does not accept; empty for other complaints."""
+    def find_refused_part(self, body: Body) -> str:
+        """Return the part of the request that the server does not accept; empty if its message names none."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -96,7 +94,7 @@ def _list_parts(body: Body) -> set[str]:
 
 
 def _read_retry_after(value: str) -> float | None:
-    """Return seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
+    """Return the seconds of a Retry-After header (RFC 9110, 10.2.3), at least 0; None if it is invalid."""
     try:
         return max(0.0, float(value))
     except ValueError:
@@ -107,9 +105,8 @@ def _read_retry_after(value: str) -> float | None:
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
-# A user waits, so a longer pause counts as a failure.
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses concern one request; the server works.
+# These statuses mean that the request is wrong, not that the server is broken.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -125,9 +122,10 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """Learned properties of a model.
+    """What the client has learned about a model.
 
-    ``refused`` request parts are left out later. ``opens_with_thought``: it closed a thought that it had not opened.
+    ``refused`` are parts of a request that it does not accept. ``opens_with_thought``: its replies begin within a
+    thought.
     """
 
     refused: frozenset[str] = frozenset()
@@ -172,7 +170,7 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # A trial may last as long as an answer, so the first piece closes the breaker.
+                            # A trial lasts as long as the answer, so the breaker is closed at its first piece.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -190,8 +188,8 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried, at once if a request part was refused. If time runs out after the
-        first word, the completion ends with LENGTH.
+        A failure before the first word is retried: at once without the refused part, else after a pause. If time runs
+        out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -211,7 +209,7 @@ class CompletionClient:
                 return
             except Refused as error:
                 first_refusal = first_refusal or error
-                if blamed := error.find_blamed(body):
+                if blamed := error.find_refused_part(body):
                     refused |= {blamed}
                     continue
                 if error.status not in RETRIED_STATUSES or attempt >= self.attempts:
@@ -234,7 +232,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember refused parts; a server that accepted functions before refused only this use."""
+        """Remember the refused parts. Tools are not added if the server has accepted tools before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))
@@ -309,4 +307,4 @@ def _merge_system(messages: Iterable[Mapping[str, object]]) -> list[Mapping[str,
 
 
 class _OutOfTime(Exception):
-    """The time for the whole answer is over."""
+    """The time for the whole answer has passed."""

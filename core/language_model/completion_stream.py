@@ -9,12 +9,12 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# An answer has some kilobytes; the limit stops an endless one.
+# An answer has some kilobytes. The limit ends a response that never stops.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Names at large providers. Any other (`abort`, `error`, `cancelled`) is a failure.
+# The reasons for which a completion ends, as large providers name them. Any other, such as `abort`, is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -29,8 +29,6 @@ _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in name
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a function call; missing parts are empty."""
-
     index: int
     id: str = ""
     name: str = ""
@@ -39,10 +37,10 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a completion; an empty one means that the model works, for example on a thought.
+    """A piece of a completion. An empty one shows that the model works, for example on a thought.
 
-    The last piece has a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED) if the server names one. Token counts are
-    None unless counted.
+    The last piece has a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), if the server sends one. Token counts are
+    None in pieces without them.
     """
 
     text: str = ""
@@ -53,7 +51,7 @@ class Delta:
 
 
 async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion; some servers send one document instead of a stream.
+    """Yield the pieces of the completion, also if the server sends one document instead of a stream.
 
     Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
     """
@@ -89,7 +87,7 @@ async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]
         if received > LARGEST_RESPONSE_BYTES:
             raise ModelFailed("The model server sent more than an answer can be.")
         held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
-        # A final CR may be the first half of a line end.
+        # A CR at the end may be the first half of CRLF, so its line waits.
         end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
         whole, held = held[:end], held[end:]
         for line in whole.splitlines():
@@ -152,7 +150,7 @@ def _read_count(value: Any) -> int | None:
 
 
 def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """Return the call pieces of a "delta" or "message". Raises: TypeError or AttributeError if malformed."""
+    """Return the function calls in a "delta" or "message". Raises: TypeError or AttributeError if malformed."""
     return tuple(_read_piece(at, each) for at, each in enumerate(sent or []))
 
 
@@ -164,7 +162,7 @@ def _read_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
         index=index if isinstance(index, int) else at,
         id=remove_unstorable(str(sent.get("id") or "")),
         name=remove_unstorable(str(function.get("name") or "")),
-        # Some servers send an object.
+        # Some servers send the arguments as an object.
         arguments=remove_unstorable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 

@@ -1,6 +1,6 @@
-"""Remove thoughts, function calls and template signs from a model's text. PURE.
+"""Remove thoughts, function calls and the signs of chat templates from a model's text. PURE.
 
-Another family of models needs only another row in :data:`THOUGHTS`. Signs in the sources may be shown.
+A further family of models needs only a row in :data:`THOUGHTS`. A sign that the sources contain is not removed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import json
 import re
 from collections.abc import Callable
 
-# Family, opening sign, closing sign, and whether the closing sign alone ends a thought: some chat templates write the
-# opening sign into the prompt.
+# Each row has the models, the sign that opens a thought, the sign that closes it, and whether the closing sign may come
+# alone. It does if the chat template writes the opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -31,7 +31,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# Such a text is kept back until its end or a closing sign.
+# A text that begins like this may be a thought without an opening sign, so it is not passed on until its end.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -41,7 +41,7 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# After its turn a model continues with an invented conversation.
+# These signs end a model's turn. A text after them is an invented continuation of the conversation.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -51,7 +51,7 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# Closing signs come first: one begins like the end of a turn.
+# Closing signs are tried first, because one of them begins like a sign that ends a turn.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -60,9 +60,8 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# These words count only at the beginning of a reply.
+# These opening signs are ordinary words, so they open a thought only at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
-# The text so far may end with the beginning of a sign.
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
     r"|<\|channel\|>[^<]{0,100}(?:<[^<>]{0,12})?|<\|channel>\w{0,8}|<\|start\|>\w{0,9}|<details[^<>]{0,400}"
@@ -85,7 +84,7 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought; answers may begin so too."""
+    """Return whether the text begins like a thought. Some answers do too."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
@@ -95,11 +94,12 @@ def remove_thoughts(text: str) -> str:
 
 
 class MachineryStream:
-    """A filter of streamed text that passes on only the reply.
+    """A filter of a streamed reply that removes thoughts, calls and signs.
 
-    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, text is kept back until a
-    thought closes. ``withheld``: text was left out. ``closes_alone``: a closing sign came without an opening one; if
-    text was passed on before it, ``takes_back`` is true until the caller removes that text and resets it.
+    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, no text is passed on until a
+    thought closes. ``withheld``: text was removed. ``closes_alone``: a closing sign came without an opening one. If the
+    text before it was already passed on, ``takes_back`` is True; the caller must then remove that text and reset the
+    flag.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The reply's beginning; None once it is decided whether it is a thought.
+        # The beginning of the reply; None when it is decided whether it is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -120,7 +120,7 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # The next </s> closes HTML's <s>, not the model's turn.
+        # True inside HTML's <s>: the next </s> then closes it and does not end the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False
@@ -143,9 +143,9 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the text that was kept back, without unfinished thoughts and calls.
+        """Return the remaining text, without unfinished thoughts and calls.
 
-        If ``is_cut``, an apparently unclosed thought is left out.
+        If ``is_cut``, the reply ended early: a text that begins like a thought is then removed.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -183,7 +183,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the waiting text up to its next line or sign; None to wait for more."""
+        """Return the text up to the end of its next line or the next sign; None to wait for more text."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -236,7 +236,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return the length of a call at the start of the line; 0 for none, None to wait for more."""
+        """Return the length of a call at the start of the line; 0 if there is none, None to wait for more text."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -266,7 +266,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return the end of a call in JSON; 0 for other text, None to wait for more."""
+        """Return where a JSON call that starts at ``begin`` ends; 0 for other text, None to wait for more text."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -1,5 +1,3 @@
-"""The admin's dashboard: figures of the answers, the worst answers, and gaps in the documents."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,15 +14,22 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.debugging.follow_up import DocumentBehind, documents_behind
+from chat.debugging.follow_up import DocumentBehind, list_answer_documents
 from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
-from evaluation.charts import Drawing, line_chart, stacked_bars
-from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
+from evaluation.charts import Drawing, draw_line_chart, draw_stacked_bars
+from evaluation.dashboard.dashboard_figures import (
+    BINS,
+    EDGES,
+    Activity,
+    Distribution,
+    compute_activity,
+    compute_distributions,
+)
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
-from evaluation.dashboard.scope import PERIODS, DashboardScope, low_groundedness, scope_of
-from evaluation.figures import day_and_month, fixed, percent, whole
+from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
+from evaluation.figures import day_and_month, format_fixed, format_percent, format_whole
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
 from retrieval.index.closeness import find_uncalibrated_embedder
@@ -49,8 +54,8 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        scope = scope_of(request.GET, request.user)
-        (days, total), scores = activity(scope), distributions(scope)
+        scope = parse_scope(request.GET, request.user)
+        (days, total), scores = compute_activity(scope), compute_distributions(scope)
         latest = scope.answers().select_related("feedback").order_by("-completed_at", "pk")
         context = {
             "total": total,
@@ -59,15 +64,15 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "score_errors": sum(found.errors for found in scores),
             "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
             "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
-            "ungrounded": _make_score_rows(low_groundedness(scope)[:SHOWN]),
+            "ungrounded": _make_score_rows(find_low_groundedness(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
             "lists": {
-                "all": scope.answer_list(),
-                "unhelpful": scope.answer_list(feedback__helpful__exact=0),
-                "refused": scope.answer_list(refused__exact=1),
-                "completed": scope.answer_list(status__exact=Answer.Status.COMPLETED.value),
-                "degraded": scope.answer_list(degraded="yes"),
-                "ungrounded": scope.low_score_list(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
+                "all": scope.build_answer_list_address(),
+                "unhelpful": scope.build_answer_list_address(feedback__helpful__exact=0),
+                "refused": scope.build_answer_list_address(refused__exact=1),
+                "completed": scope.build_answer_list_address(status__exact=Answer.Status.COMPLETED.value),
+                "degraded": scope.build_answer_list_address(degraded="yes"),
+                "ungrounded": scope.build_low_score_address(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
                 "gaps": scope.address("gaps"),
             },
             "unanswered": find_unanswered(scope)[1],
@@ -76,7 +81,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._render(request, "dashboard", _("Dashboard"), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
-        scope = scope_of(request.GET, request.user)
+        scope = parse_scope(request.GET, request.user)
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
         return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
@@ -105,7 +110,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         return [getattr(day, name) for day in days.values()]
 
     def links(**lookups: object) -> list[str]:
-        return [scope.answer_list(day, **lookups) for day in days]
+        return [scope.build_answer_list_address(day, **lookups) for day in days]
 
     outcomes = {
         _("answered"): values("answered"),
@@ -119,39 +124,38 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
         _("half of the answers, first word"): values("first_token_p50_seconds"),
     }
     return {
-        "questions": stacked_bars(labels, outcomes, whole, links=links()),
-        "helpful": line_chart(
+        "questions": draw_stacked_bars(labels, outcomes, format_whole, links=links()),
+        "helpful": draw_line_chart(
             labels,
             {_("helpful"): values("helpful_rate")},
-            lambda share: percent(share, 0),
+            lambda share: format_percent(share, 0),
             most=1,
             links=links(feedback__helpful__exact=0),
         ),
-        "latency": line_chart(
+        "latency": draw_line_chart(
             labels,
             latencies,
-            lambda value: fixed(value, 2),
+            lambda value: format_fixed(value, 2),
             links=links(status__exact=Answer.Status.COMPLETED.value),
         ),
     }
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """Draw the distribution of one metric by one judge, with links to the low scores."""
-    labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
+    labels = [f"{format_fixed(low, 1)} – {format_fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
-    links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
-    return stacked_bars(labels, {_("answers"): found.counts}, whole, links=links, low=low)
+    links = [scope.build_low_score_address(found.metric, found.judge)] * low + [None] * (BINS - low)
+    return draw_stacked_bars(labels, {_("answers"): found.counts}, format_whole, links=links, low=low)
 
 
 Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
 def _make_rows(answers: QuerySet[Answer]) -> list[Row]:
-    documents = documents_behind(answers)
+    documents = list_answer_documents(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 
 
 def _make_score_rows(scores: QuerySet[Score]) -> list[Row]:
-    documents = documents_behind([score.judgement.answer for score in scores])
+    documents = list_answer_documents([score.judgement.answer for score in scores])
     return [(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]

@@ -1,5 +1,3 @@
-"""Experiments in the admin."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -28,7 +26,7 @@ from evaluation.experiments import (
     format_points,
     report,
 )
-from evaluation.figures import percent, whole
+from evaluation.figures import format_percent, format_whole
 from evaluation.models import Experiment
 from retrieval.gates import objections_to
 from retrieval.models import SearchProfileVersion
@@ -97,7 +95,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors get the treatment, which may be unpublished.
+            # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -124,7 +122,7 @@ def _is_draft(experiment: Experiment | None) -> bool:
 
 
 class StartedPage(TypedDict):
-    """The template context of the page of a started experiment. ``arms`` are control and treatment."""
+    """The template context of a started experiment. ``arms`` are control and treatment."""
 
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str
@@ -162,4 +160,4 @@ def _make_row(summary: Report, metric: str) -> dict[str, str]:
 
 
 def _format_mean(values: Sequence[float]) -> str:
-    return f"{percent(fmean(values) if values else None)} ({whole(len(values))})"
+    return f"{format_percent(fmean(values) if values else None)} ({format_whole(len(values))})"

@@ -1,5 +1,3 @@
-"""Gates in the admin, with their verdicts on a version or a draft."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -96,14 +94,14 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # The documents differ on purpose.
+            # A draft has other documents on purpose, so this is no caveat.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
             "state": badge(checked.verdict, checked.verdict.label),
-            "reason": gates.reason_of(checked),
+            "reason": gates.describe_check(checked),
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
             "back": admin_link(back),

@@ -1,5 +1,3 @@
-"""Instructions of collections to a language model: versions with a preview."""
-
 from __future__ import annotations
 
 import asyncio
@@ -19,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering import writers
 from chat.models import CollectionInstructions
-from chat.pages.rendering import answer_html
+from chat.pages.rendering import render_answer
 from chat.types import Completed
 from core import deadline
 from core.admin_base import PageAdmin, badge, go_to
@@ -66,7 +64,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Return collections that the user curates and may read completely: answers can reveal any document."""
+        """Return the collections that the user curates and may read completely: answers can reveal any document."""
         return list_source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
@@ -104,7 +102,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             "version": obj,
             "state": self.state(obj),
             **_model_context(),
-            "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
+            "sets": [policy.evaluation_set for policy in gates.list_instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
 
@@ -128,7 +126,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return go_to(version)
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Deactivate the version or stop its measurement, without a gate."""
+        """Deactivate the version, or stop its evaluation. Deactivating needs no evaluation."""
         version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in use: models follow no instructions. The change was not measured.")
@@ -178,7 +176,7 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
 
 def _render_reply(reply: Reply) -> _Shown | None:
     end = reply.end
-    return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
+    return {"html": render_answer(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:

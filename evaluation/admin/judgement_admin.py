@@ -1,5 +1,3 @@
-"""Judgements in the admin."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,8 +19,8 @@ from chat.conversations import rights
 from chat.models import Answer
 from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, badge, job_badge
 from evaluation import judgements as judgement_requests
-from evaluation.figures import fixed, percent, whole
-from evaluation.judgements import tokens_spent
+from evaluation.figures import format_fixed, format_percent, format_whole
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.admin.curated import CollectionFilter
 
@@ -32,7 +30,7 @@ EXCERPT_CHARACTERS = 160
 def score_text(score: Score) -> SafeString:
     if score.score is None:
         return badge("failed", _t("error"))
-    text = fixed(score.score, 2)
+    text = format_fixed(score.score, 2)
     return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
@@ -51,7 +49,7 @@ def _format_cell(value: object) -> str:
     if value is None or value == []:
         return "-"
     if isinstance(value, float):
-        return fixed(value, 2)
+        return format_fixed(value, 2)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -80,7 +78,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores, without computed answers, whose words do not show whether the number is right."""
+    """A filter for low scores. Computed answers are left out: their words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -136,7 +134,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allow users who may delete answers, whose judgements are deleted too."""
+        """Allow users who may delete answers, because deleting an answer deletes its judgements."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
@@ -163,9 +161,9 @@ def judge_in_force() -> str:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {
         "judge": settings.JUDGE_MODEL,
-        "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
-        "spent": whole(tokens_spent()),
-        "budget": whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
+        "share": format_percent(settings.JUDGE_SAMPLE_RATE, 0),
+        "spent": format_whole(count_spent_tokens()),
+        "budget": format_whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
     }
     if settings.JUDGE_DAILY_BUDGET_TOKENS:
         text = _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today.")
@@ -203,7 +201,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, outside the sample too, and again."""
+        """Request judgements by all judges, also of answers outside the sample or judged before."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:

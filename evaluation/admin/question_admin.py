@@ -1,4 +1,4 @@
-"""Questions of evaluation sets, and the passages that a search should find."""
+"""Questions of evaluation sets in the admin, with the passages that a search should find."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from retrieval.search.search_places import wait_for_search_slot
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# For the passages of the answer, and for the hits of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
@@ -69,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # Screen readers do not read a column's heading with its field.
+        # Each field has its own label, because screen readers do not read the column's heading.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -77,7 +76,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Clear the hash of a changed quote or document."""
+        """Save the passage. If its quote or document changed, clear the hash, which identified the old one."""
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)
@@ -152,7 +151,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     def response_add(
         self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Return to an empty form for the same set after "add another"."""
+        """After "Save and add another", show an empty form for the same set."""
         response = super().response_add(request, obj, post_url_continue)
         if "_addanother" in request.POST and isinstance(response, HttpResponseRedirect):
             return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
@@ -165,7 +164,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         found: list[int] = []
         problem = ""
         if query:
-            # Only users who may read the whole collection see its sets.
+            # No reader filter is needed: only users who may read the whole collection see its sets.
             filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
                 with wait_for_search_slot():

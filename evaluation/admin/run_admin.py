@@ -22,8 +22,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
-from evaluation.charts import Drawing, line_chart
-from evaluation.figures import day_and_month, fixed
+from evaluation.charts import Drawing, draw_line_chart
+from evaluation.figures import day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
 from evaluation.runs.agreement import RIGHT_AGREEMENT
@@ -34,9 +34,9 @@ from evaluation.runs.results import (
     RunComparison,
     RunMeasure,
     compare,
-    interval_of,
-    measure_of,
-    results_of,
+    find_measure,
+    list_results,
+    read_interval,
 )
 from evaluation.statistics import Interval
 from retrieval.admin.curated import WholeCollectionAdmin
@@ -45,10 +45,9 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# Such an answer is right, even if it is too long.
+# From this share of the points on, an answer counts as right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# The keys are values of `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
@@ -68,18 +67,18 @@ def documents_badge(run: EvaluationRun) -> SafeString | str:
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     if interval is None:
         return "–"
-    numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
+    numbers = [format_fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """Draw the metric of the newest runs on the documents in service, with a line per profile."""
+    """Draw a metric of the newest runs on the published documents, with a line for each profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
-    means = [found.mean if (found := interval_of(run, measure.key)) else None for run in runs]
+    means = [found.mean if (found := read_interval(run, measure.key)) else None for run in runs]
     series = {
         name: [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)]
         for name in names
@@ -87,12 +86,12 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     times = [(run.pk, localtime(run.created_at)) for run in runs]
     labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
-    return line_chart(labels, series, lambda value: fixed(value, 3), most=1.0, links=links)
+    return draw_line_chart(labels, series, lambda value: format_fixed(value, 3), most=1.0, links=links)
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    measure = measure_of(run.kind, metric)
-    found = interval_of(run, measure.key)
+    measure = find_measure(run.kind, metric)
+    found = read_interval(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
@@ -108,7 +107,10 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with both profiles, or "" if a part is deleted."""
+    """Return the playground's address with the question and both profiles.
+
+    Return "" if a profile or the collection was deleted.
+    """
     sides = [_get_profile_parameter(first), _get_profile_parameter(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -134,13 +136,13 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
     return {
         "comparison": comparison,
-        "metric_name": measure_of(run.kind, comparison.metric).label,
+        "metric_name": find_measure(run.kind, comparison.metric).label,
         "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
         "differences": [
             (
                 measure.label,
-                interval_of(baseline, measure.key),
-                interval_of(run, measure.key),
+                read_interval(baseline, measure.key),
+                read_interval(run, measure.key),
                 comparison.differences[measure.key],
                 _VERDICTS[comparison.beyond_chance[measure.key]],
             )
@@ -154,9 +156,9 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
     }
 
 
-def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, worst first; ``wrong_only`` only affects answers runs."""
-    results = results_of(run)
+def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+    """Return the run's results, worst first. ``wrong_only`` keeps only wrong answers; search runs ignore it."""
+    results = list_results(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
     if wrong_only:
@@ -254,10 +256,10 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, object]:
         run, means = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
-        page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        page = Paginator(list_worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # The baseline is on the documents in service or on the same draft.
+            # A run can be compared with a run on the published documents, or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,
@@ -269,7 +271,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "metrics": [
                 (
                     measure.label,
-                    interval_of(run, measure.key),
+                    read_interval(run, measure.key),
                     means[measure.key]["questions"] if measure.key in means else 0,
                 )
                 for measure in (MEASURES[run.kind] if run.summary else ())
@@ -278,7 +280,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
-            "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
+            "wrong_count": list_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": others.exclude(pk=run.pk)[:MOST_OTHERS] if run.status == EvaluationRun.Status.DONE else (),
         }
 

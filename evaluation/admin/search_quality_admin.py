@@ -1,4 +1,4 @@
-"""The page "Search quality": administrators compare embedders, try one on this site, and switch to it."""
+"""The page "Search quality", on which administrators try embedders and switch to one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.models import Chunk, Embedder
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """A page for superusers, who alone may enter a folder of the server."""
+    """The page is only for superusers, because its form accepts a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -95,7 +95,6 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 
 
 def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:
-    """Return a table row; ``minutes`` of one core are None if the speed was not measured."""
     speed = known.passages_a_second
     return {
         "known": known,

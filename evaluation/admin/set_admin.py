@@ -1,4 +1,4 @@
-"""Evaluation sets in the admin: created by hand or from files, and run."""
+"""Evaluation sets in the admin: create them by hand or from files, and run them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue
-from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
@@ -38,7 +38,6 @@ NEWEST_RUNS = 10
 
 class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
-    # The pressed submit button sets it.
     kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
     draft = forms.ModelChoiceField(
         Draft.objects.none(),
@@ -103,7 +102,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
-    # Annotated rows lose the default order.
     ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm
@@ -120,7 +118,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # Expected passages belong to documents of this collection.
+        # The expected passages belong to documents of this collection, so it cannot change.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(
@@ -147,7 +145,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
-        measure = measure_of(shown, metric)
+        measure = find_measure(shown, metric)
         runs = list(obj.runs.all()[:NEWEST_RUNS])
         return {
             "counts": (self.questions(obj), self.drafts(obj)),
@@ -185,18 +183,18 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return go_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Make the answer in ``answer`` a draft question in its collection's set for complaints."""
+        """Add the question of the answer with the id ``answer`` as a draft to its collection's set of complaints."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
         answers = rights.filter_open_answers(request.user, Answer.objects.select_related("collection"))
         answer = get_object_or_404(answers, pk=answer_id)
-        collection = building.collection_asked(answer)
+        collection = building.find_asked_collection(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
             return go_to(answer)
-        question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
+        question, is_new = building.get_or_create_question(answer, building.get_complaint_set(collection))
         message = (
             _t("A draft: choose below the passages that it should have found, or write a right answer.")
             if is_new

@@ -1,5 +1,3 @@
-"""The dashboard's figures: outcomes of questions by day, and distributions of the judges' scores."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# Percentiles of days cannot be added, so there is a row for all days.
+# One more row covers all days, because percentiles of single days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -32,13 +30,13 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Stopped, failed and copied answers have no meaningful time. The key `repeated` marks copies of deleted originals.
+# Only these answers have a meaningful time. Copies are left out; the key `repeated` marks copies of deleted answers.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers finished in a day, or in all days. Seconds are None if no answer was timed."""
+    """The answers that were finished on a day, or on all days. Seconds are None if no answer was timed."""
 
     answered: int = 0
     refused: int = 0
@@ -73,9 +71,8 @@ class Activity:
         return self.degraded / self.asked if self.asked else None
 
 
-def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Return the activity of each day, also without answers, and of all days."""
-    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
+def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
+    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.build_readable_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
         "zone": timezone.get_current_timezone_name(),
@@ -95,7 +92,8 @@ EDGES = tuple(number / BINS for number in range(BINS + 1))
 # Scores of different judges cannot be compared, so each judge has its own distributions.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL and would count errors as the best. MATERIALIZED joins each judgement to its answer only once.
+# LEAST ignores NULL, so errors are handled apart; else they would count as the best score. MATERIALIZED joins each
+# judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -117,7 +115,7 @@ SELECT score.metric,
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
+    """The scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
 
     metric: Score.Metric
     judge: Judgement.Judge
@@ -138,8 +136,7 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: DashboardScope) -> list[Distribution]:
-    """Return the histogram of each metric's scores, by judge."""
+def compute_distributions(scope: DashboardScope) -> list[Distribution]:
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {
@@ -150,7 +147,7 @@ def distributions(scope: DashboardScope) -> list[Distribution]:
         "collection": scope.collection.pk if scope.collection else None,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_SCORES.format(is_open=scope.open_sql()), parameters)
+        cursor.execute(_SCORES.format(is_open=scope.build_readable_sql()), parameters)
         for metric, judge, place, number, threshold in cursor.fetchall():
             key = metric, judge
             # Errors have the bin -1.

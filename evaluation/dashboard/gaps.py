@@ -1,4 +1,4 @@
-"""Gaps in the documents: questions without a good answer, grouped by meaning."""
+"""Find gaps in the documents: questions without a good answer, grouped by meaning."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Least mean cosine of joined groups. On SQuAD and XQuAD (Dutch), a group then has the questions of one paragraph; a
-# lower value joins unrelated Dutch questions.
+# Groups are joined from this mean cosine on. On SQuAD and XQuAD (Dutch), a group then has the questions about one
+# paragraph. A lower value also joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -47,10 +47,10 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Unanswered questions about one subject.
+    """Questions about one subject without a good answer.
 
-    ``questions`` are the wordings, most typical first. ``asked`` has an element per asking, latest first. ``documents``
-    were found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` has each time that one was asked, latest
+    first. ``documents`` are those that searches found most often.
     """
 
     questions: tuple[str, ...]
@@ -71,8 +71,8 @@ class Gap:
         return max(0, len(self.questions) - _EXAMPLES)
 
 
-def wordings(asked: Sequence[Unanswered]) -> list[str]:
-    """Return the distinct questions in alphabetical order, ignoring case and white space."""
+def list_wordings(asked: Sequence[Unanswered]) -> list[str]:
+    """Return the different questions in alphabetical order, without differences of case and white space."""
     return sorted({_fold(one.question) for one in asked})
 
 
@@ -81,12 +81,11 @@ def cluster_gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """Return the gaps, largest first, then by most typical question. Each question is in exactly one gap.
+    """Return the gaps, largest first, then by their most typical question. Each question is in exactly one gap.
 
-    ``vectors`` are unit vectors of shape (len(wordings), dimension), in the order of :func:`wordings`. Empty without
-    questions.
+    ``vectors`` are the unit vectors of :func:`list_wordings`, in its order, of shape (wordings, dimension).
     """
-    words = wordings(asked)
+    words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
         times.setdefault(_fold(one.question), []).append(one)
@@ -106,7 +105,7 @@ def cluster_gaps(
 
 
 def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Return groups of ascending row numbers, in the order of their first rows, by average linkage (UPGMA).
+    """Group the vectors by average linkage (UPGMA), and return groups of row numbers, by their first row.
 
     The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the lowest
     rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958.
@@ -115,7 +114,7 @@ def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> 
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Rounding makes ties independent of the order of summation.
+    # Rounding keeps ties, although sums in another order differ in their last digits.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -135,7 +134,6 @@ def _fold(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 
-# Each wording is embedded and compared with all others.
 MOST_QUESTIONS = 500
 _NEAREST_SQL = """
 SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
@@ -146,28 +144,29 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 MOST_GAPS = 30
 NEAREST = 3
 KEPT_SECONDS = 900
-# Answers per gap whose sources are counted.
 _SAMPLE = 20
 
 
 def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
-    """Return the latest questions that were refused or not helped, at most 500, and their total number.
+    """Return the latest questions with a refused or unhelpful answer, at most 500, and their total number.
 
-    Instructions to the site, questions to drafts, and questions settled since are left out.
+    Instructions to the site and questions to drafts are left out, and so are questions that a curator has settled.
     """
-    bad = scope.answers().filter(Answer.left_open()).order_by("-completed_at", "pk")
+    bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up counts in the form that was searched.
+    # A follow-up question is listed in the form that was searched.
     found = [
-        Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
+        Unanswered(str(row.pk), row.standalone_question, row.completed_at)
+        for row in rows
+        if row.completed_at is not None
     ]
     done = find_settled_questions(one.question for one in found)
     found = [one for one in found if normalize(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 
-def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return the three ``readable`` documents found most often by each group of answers; ties by lower id."""
+def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
+    """Return for each group of answers the three documents that were found most often; ties by lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -185,7 +184,7 @@ def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Docum
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``read`` of ``total`` unanswered questions form ``groups`` groups."""
+    """The largest gaps. ``total`` questions have no good answer; ``read`` of them form ``groups`` groups."""
 
     gaps: list[Gap] = field(default_factory=list)
     groups: int = 0
@@ -196,21 +195,21 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """Return the gaps of the scope, cached for 15 minutes or until another question stays unanswered."""
+    """Return the gaps of the scope. They are cached for 15 minutes, or until another question has no good answer."""
     asked, total = find_unanswered(scope)
     if not asked:
         return GapReport()
     name = embedder_choice.get_embedder().name
-    # A viewer's gaps may name documents that another viewer may not read.
+    # The cache key has the viewer's rights, because gaps name documents.
     rights = find_rights(scope.viewer)
     whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
-    key = hashlib.sha256(key.encode()).hexdigest()  # cache keys exclude some characters of model names
+    key = hashlib.sha256(key.encode()).hexdigest()
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept
-    words = wordings(asked)
+    words = list_wordings(asked)
     try:
         vectors = embedder_choice.get_embedder().embed_documents(words)
     except RagsiteError as error:
@@ -219,7 +218,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     least_likeness = (current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
     grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
-    near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
+    near = find_nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(
         [replace(gap, documents=tuple(documents)) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),

@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows."""
+"""Limit the dashboard to some days, to a collection, and to what its viewer may read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days up to today in the site's time zone, with only the content that ``viewer`` may read.
+    """A number of days up to today, in the site's time zone, with only the content that ``viewer`` may read.
 
     ``since`` is the start of the first day, ``until`` is now.
     """
@@ -50,8 +50,8 @@ class DashboardScope:
             found = found.filter(collection=self.collection)
         return rights.filter_open_answers(self.viewer, found).defer("trace", "statements", "history")
 
-    def open_sql(self) -> str:
-        """Return SQL "AND …" that limits ``answer`` to what the viewer may read, or "" without a limit."""
+    def build_readable_sql(self) -> str:
+        """Return an SQL condition "AND …" for answers that the viewer may read; "" if the viewer may read all."""
         if rights.build_closed_condition(self.viewer) is None:
             return ""
         is_open = rights.filter_open_answers(self.viewer, Answer.objects.order_by()).values("pk").query
@@ -61,7 +61,7 @@ class DashboardScope:
     def documents(self) -> QuerySet[Document]:
         return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
-    def answer_list(self, day: date | None = None, **lookups: object) -> str:
+    def build_answer_list_address(self, day: date | None = None, **lookups: object) -> str:
         query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
         if day is not None:
             query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
@@ -69,15 +69,15 @@ class DashboardScope:
             query["collection__id__exact"] = self.collection.pk
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
-    def low_score_list(self, metric: str, judge: str) -> str:
+    def build_low_score_address(self, metric: str, judge: str) -> str:
         query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
         if self.collection is not None:
             query["answer__collection__id__exact"] = self.collection.pk
         return f"{reverse('admin:evaluation_judgement_changelist')}?{urlencode(query)}"
 
 
-def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Return the scope of the query parameters; unknown values and unreadable collections mean the defaults."""
+def parse_scope(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
+    """Parse query parameters. Unknown values and unreadable collections give the defaults."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
@@ -94,10 +94,10 @@ def start_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
-def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the period's low groundedness scores by the rules, lowest first, then latest.
+def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
+    """Return the low scores of groundedness by the rule-based judge, lowest first, then latest.
 
-    Computed answers are left out: words do not show whether a number is right.
+    Computed answers are left out: their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

@@ -1,6 +1,6 @@
-"""The worker's part of a trial: download an embedder, make its vectors, fit and measure it, switch to it.
+"""Run the trial of an embedder in a worker: download it, encode the passages, calibrate it, measure it, switch to it.
 
-New vectors are stored separately, so the site keeps its own embedder, and a dead worker loses at most one batch.
+The new vectors are stored beside the old ones, so the site keeps its embedder. A dead worker loses at most one batch.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 Step = EmbedderTrial.Step
 
 
-def attempt(trial_id: int) -> EmbedderTrial | None:
-    """Run the trial as far as possible; return its stored state, or None if the lease failed or was lost."""
+def continue_trial(trial_id: int) -> EmbedderTrial | None:
+    """Continue the trial for a while and return it; None if another worker has its lease."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -56,7 +56,6 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # The candidate takes hundreds of MiB.
         embedder_choice.forget_candidates()
     trial.refresh_from_db()
     return trial
@@ -88,12 +87,12 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # All processes share this cache.
+        # This downloads the model into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.build_chosen(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
-        # One thread leaves the other processors to readers.
+        # One thread leaves the other processors for searches.
         candidate.threads = 1
     return candidate
 

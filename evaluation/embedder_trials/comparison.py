@@ -1,5 +1,3 @@
-"""The measurement of a trial: search for the questions of the evaluation sets with both embedders."""
-
 from __future__ import annotations
 
 import math
@@ -12,7 +10,7 @@ from evaluation.embedder_trials.progress import TrialProgress
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
 from evaluation.payload_types import EmbedderFiguresPayload, SearchFiguresPayload
 from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
-from evaluation.sets.resolution import measured_questions
+from evaluation.sets.resolution import list_measured_questions
 from evaluation.statistics import mean_interval
 from retrieval.index import closeness, embedder_choice
 from retrieval.profile_settings import ProfileSettings
@@ -23,24 +21,24 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchM
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# Another weight must raise the mean nDCG by LEAST_GAIN over the method's own.
+# Another weight than the method's own is chosen only if it raises the mean nDCG by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# Fewer questions choose no weight; all of them judge.
+# With fewer questions, no weight is chosen, and all questions are used for the figures.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[EmbedderFiguresPayload], float | None]:
-    """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
+    """Return the figures of each set with both embedders (see `EmbedderTrial`), and a weight for the new vectors.
 
-    For several sets, the last figures have an empty name and cover all. Every second question chooses the weight, the
-    others give the figures. The weight is None, and all questions give the figures, with fewer than FEWEST_TO_CHOOSE
-    questions, for a built-in candidate, and for a profile with its own weights or another method than ZSCORE.
+    With several sets, the last figures have an empty name and cover all. Every second question is used to choose the
+    weight, the others for the figures. The weight is None with fewer than FEWEST_TO_CHOOSE questions, for a built-in
+    embedder, and for a profile with its own weights or another method than ZSCORE; then all questions give the figures.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):
-        if questions := measured_questions(evaluation_set):
+        if questions := list_measured_questions(evaluation_set):
             asked.append((evaluation_set, questions))
     profile = active_profile()
     weight: float | None = None
@@ -91,7 +89,6 @@ def _ask(
     profile: NamedProfile,
     progress: TrialProgress,
 ) -> list[QuestionResult]:
-    """Return the questions' results without saving them. Raises: NotMeasured, Unmeasurable."""
     prepare_reranker(profile.settings.reranker)
     collection = evaluation_set.collection_id
     measurement = SearchMeasurement(

@@ -1,4 +1,4 @@
-"""The embedders offered on the page "Search quality", with their licences and measured costs."""
+"""The embedders that the page "Search quality" offers, with their licences and measured costs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownEmbedder:
-    """An embedder with its licence and costs; None means not measured (docs/models.md).
+    """An embedder with its licence and costs. None means not measured (docs/models.md).
 
-    ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` processor time,
-    ``passages_a_second`` the speed of one core, and ``first_right`` the share of questions whose first passage is right
-    (mean over two public sets). ``options`` contains prompts.
+    ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the processor time
+    of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of questions whose first
+    passage is right (mean over two public sets). ``options`` may contain prompts.
     """
 
     key: str
@@ -100,7 +100,7 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known(name: str) -> KnownEmbedder | None:
-    """Return the known embedder with the same last part of the folder or hub name, or None."""
+    """Return the known embedder whose name ends like ``name``, a folder or a name on the hub; None if there is none."""
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -109,15 +109,15 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def options_of(name: str) -> dict[str, object]:
-    """Return an embedder's options, with a known one's prompts, because some exports lack them."""
+    """Return the options for an embedder. A known one gets its prompts, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# Bytes per passage of the index graph, about.
+# Bytes of the vector index's graph for each passage, approximately.
 BYTES_OF_LINKS = 950
 
 
 def stored_bytes(passages: int, dimension: int) -> int:
-    """Return the bytes of the vectors, stored with two bytes per dimension in table and index."""
+    """Return the stored bytes of the vectors, which are in the table and in the index, with two bytes per dimension."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

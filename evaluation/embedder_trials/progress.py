@@ -1,4 +1,4 @@
-"""The stored progress of a trial, and the time limit of a worker."""
+"""Store how far a trial is, and limit how long one worker runs it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker then hands a trial back, before CELERY_TASK_TIME_LIMIT ends the task.
+# A worker runs a trial this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker continues.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The worker's time limit has passed; the next worker continues."""
+    """The worker has run the trial long enough, and the next worker continues."""
 
 
 class TrialProgress:
@@ -46,7 +46,7 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download, and close the connection of the hub client's thread."""
+        """Store the progress of a download. The hub client calls it in its own thread, whose connection is closed."""
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

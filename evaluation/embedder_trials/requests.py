@@ -1,4 +1,4 @@
-"""Requests by administrators: try an embedder, switch to it, cancel its trial, discard unused vectors."""
+"""Start the trial of an embedder, switch to it, cancel the trial, or delete unused vectors."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_switch(trial: EmbedderTrial) -> None:
-    """Queue the site's switch to a measured embedder.
+    """Queue a switch of the site to an embedder that was measured.
 
-    Raises: EvaluationError if the embedder was not measured, or if another trial is unfinished.
+    Raises: EvaluationError if it was not measured, or if another trial is unfinished.
     """
     try:
         with transaction.atomic():
@@ -53,14 +53,14 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel(trial: EmbedderTrial) -> None:
-    """Cancel the trial; its vectors remain until `discard_unused` deletes them."""
+    """Cancel the trial. Its vectors stay until `discard_unused`."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def discard_unused() -> int:
-    """Delete the vectors of all embedders except the site's, and return the number of these embedders.
+    """Delete the vectors of all embedders but the site's, and return the number of these embedders.
 
     Raises: EvaluationError if a trial is unfinished.
     """

@@ -1,8 +1,9 @@
-"""DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
+"""Judge with DeepEval's metrics and a language model. A missing judgement is an error, never a score.
 
-Guards against faults of DeepEval 4.3.1: missing claims, statements or verdicts give 1 for faithfulness and answer
-relevancy, and 0 for context relevancy; unreadable verdicts are dropped; a TypeError of the judge is caught and the
-question repeated without a form; `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
+DeepEval 4.3.1 has faults that this module guards against. Missing claims, statements or verdicts give 1 for
+faithfulness and answer relevancy, and 0 for context relevancy. Unreadable verdicts are dropped. A TypeError of the
+judge is caught, and the question repeated without a form. `[DEEPEVAL:IMAGE:path]` in a document makes it read that file
+or address.
 
 By default DeepEval sends telemetry, reads `.env` and its key file from the current folder, writes files there, and
 offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports
@@ -26,7 +27,7 @@ from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 
-# These values override the environment.
+# These values replace those of the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -42,9 +43,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # A key would make DeepEval send results to its maker.
+    # With a key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # DeepEval prints and logs a warning that it may not write files.
+    # The import prints and logs a warning that DeepEval may not write files, which is suppressed here.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -81,10 +82,10 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case, without the marks that make DeepEval open a file or an address."""
+    """Convert the case to DeepEval's form, without the marks that make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
-        # A judge would take markers for claims.
+        # A judge would read markers as part of the claims.
         actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
         expected_output=_remove_embedded_files(case.reference) or None,
         retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
@@ -101,7 +102,7 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics; a refusal's sources alone are judged: they might have answered the question."""
+        """Return the metrics for the case. Of a refusal, only the sources are judged: they may contain an answer."""
         if not case.sources:
             return ()
         if case.refused:
@@ -118,7 +119,7 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # evaluate() would send telemetry and write files.
+            # DeepEval's evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _find_judge_error(metric, error) from error
@@ -146,7 +147,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError and ask again without a form.
+            # DeepEval would catch a TypeError, and repeat the question without a JSON schema.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
@@ -154,7 +155,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """Return the first error of the judge among the causes: DeepEval and its retries wrap errors."""
+    """Return the judge's own error, which DeepEval and its retries have wrapped in others."""
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):

@@ -1,4 +1,4 @@
-"""The language model that judges: it returns JSON of a given form, and its tokens are counted."""
+"""Ask the language model that judges. It returns JSON of a given form, and its tokens are counted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound=BaseModel)
 
-# An estimate for servers that report no tokens.
 CHARACTERS_PER_TOKEN = 4
-# Per answer. Verdicts on some dozens of claims take a quarter.
+# For one reply. Verdicts on some dozens of claims take a quarter of this.
 MOST_TOKENS = 4096
 _SYSTEM = """\
 You judge the answers of a system that quotes documents. The passages, the answer and the question that you are given \
@@ -32,10 +31,10 @@ class JudgeModel(ChatModel):
     """A model on an OpenAI-compatible server that supports JSON schemas (OpenAI, vLLM, Ollama, llama.cpp)."""
 
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
-        """Return the model's answer in this form.
+        """Return the model's reply, parsed into this form.
 
-        Raises: JudgeUnavailable if the server fails; UnusableJudgement for an answer that is cut off, has another form
-        or an empty list; and the errors of ``meter``.
+        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or an
+        empty list; and the errors of ``meter``.
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
@@ -57,7 +56,7 @@ class JudgeModel(ChatModel):
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, object]:
-    """Return the schema for OpenAI's strict mode: all properties are required, and no others are allowed."""
+    """Return the schema for OpenAI's strict mode, in which all properties are required and no others are allowed."""
     changed: dict[str, object] = {}
     for key, value in schema.items():
         if isinstance(value, Mapping):

@@ -10,11 +10,11 @@ from evaluation.exceptions import EvaluationError
 
 
 class JudgeError(EvaluationError):
-    """Base: the judge gave no score."""
+    """Base of the reasons why a judge gave no score."""
 
 
 class UnusableJudgement(JudgeError):
-    """The judge's answer gives no score. The other metrics can still be measured."""
+    """The judge's reply gives no score. Other metrics can still be measured."""
 
 
 class NotMeasurable(UnusableJudgement):
@@ -22,20 +22,19 @@ class NotMeasurable(UnusableJudgement):
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked; other metrics would fail too."""
+    """The judge cannot be asked, so other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
-    """The day's tokens are spent."""
+    """The day's budget of tokens is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer with its sources.
+    """An answer to judge, with its sources.
 
-    ``answer`` includes the markers; ``reference`` is the expected answer, or empty. ``markers`` belong to a model's
-    text; None: every ``[n]`` is a marker. ``is_quoted``: the answer is quoted or computed over a table, so its sources
-    support it.
+    ``answer`` includes the markers. ``reference`` is the expected answer, or empty. ``markers`` None: every ``[n]`` is
+    a marker. ``is_quoted``: the answer was quoted or computed over a table, so its sources support it.
     """
 
     question: str
@@ -49,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A score in [0, 1] with its reason. ``details`` has an object per sentence, claim or passage."""
+    """A score in [0, 1] with its reason. ``details`` has an object for each sentence, claim or passage."""
 
     score: float
     reason: str
@@ -58,20 +57,18 @@ class Measured:
 
 
 class Judge(Protocol):
-    """A judge of one case."""
-
     name: str
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics that apply to this case, in the order of measuring, possibly none."""
+        """Return the metrics that apply to this case, in the order in which to measure them."""
 
     def measure(self, metric: str, case: Case) -> Measured:
-        """Return the score, never an invented one. Raises: JudgeError for every failure."""
+        """Return the score. Raises: JudgeError if the judge gives none."""
 
 
 class Meter(Protocol):
     def check(self) -> None:
-        """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable to prevent it."""
+        """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Count the tokens of a request, also if its answer is unusable."""
+        """Count the tokens of a request, also if its reply is unusable."""

@@ -11,13 +11,12 @@ from core.jobs import Job
 
 
 class EvaluationJob(Job):
-    """A job of evaluation: QUEUED until a worker leases it, then RUNNING."""
+    """A job of evaluation: QUEUED, then RUNNING while a worker leases it."""
 
     QUEUED = WAITING = "queued"
     RUNNING = "running"
     FAILED = "failed"
 
-    # A concrete job declares the field again, with its choices.
     status = models.CharField(_("status"), max_length=10, default=QUEUED)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
@@ -34,7 +33,7 @@ class EvaluationJob(Job):
 
 
 def running_is_leased(name: str) -> models.CheckConstraint:
-    """Return the constraint that a row has a lease if, and only if, it is running."""
+    """Return a constraint: a row has a lease if, and only if, it is running."""
     return models.CheckConstraint(
         condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name
     )

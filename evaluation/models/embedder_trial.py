@@ -10,12 +10,11 @@ from retrieval.models import Embedder
 
 
 class EmbedderTrial(EvaluationJob):
-    """A trial of an embedder on this site, to which an administrator can then switch the site.
+    """The trial of an embedder on this site. An administrator can then switch the site to it.
 
-    ``options`` becomes ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
-    administrator agreed to the switch.
-
-    ``figures`` has an object per evaluation set and, if there are several, one for all.
+    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
+    administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are several,
+    one for all together.
     """
 
     class Status(models.TextChoices):

@@ -19,11 +19,12 @@ from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(EvaluationJob):
-    """A set searched or answered with one profile.
+    """A measurement of an evaluation set with one profile, by searching or by answering its questions.
 
-    ``settings`` copies the profile, because the site's may change. ``fingerprint`` is a hash of the questions;
-    ``conditions`` are other influences; ``corpus_version`` is the documents' (or draft's) version at the start. Runs
-    with all of these equal differ only by their profile. ``unreliable_reason`` is empty for reliable figures.
+    ``settings`` copies the profile, because it may change. ``fingerprint`` is a hash of the questions,
+    ``corpus_version`` the version of the documents at the start, and ``conditions`` are all else that changes figures.
+    Runs with all of these equal differ only by their profile. ``unreliable_reason`` is empty if the figures are
+    reliable.
     """
 
     class Status(models.TextChoices):
@@ -48,7 +49,6 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # The instructions active at the request, or to be measured.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )
@@ -78,7 +78,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The set's collection, or the draft's working copy; None after its deletion."""
+        """The collection that is searched: the set's, or the draft's working copy. None if the copy was deleted."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -91,7 +91,7 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question of a search run. ``text`` remains if ``question`` is deleted."""
+    """The result of one question in a search run. ``text`` stays if ``question`` is deleted."""
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
     question = models.ForeignKey(
@@ -118,11 +118,11 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question of an answers run. ``text`` remains if ``question`` is deleted.
+    """The answer to one question in an answers run. ``text`` stays if ``question`` is deleted.
 
     Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
-    answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``judged`` has an object
-    per metric; ``judge_error`` says why the judge did not finish.
+    answer. ``is_fallback``: it replaced the generator to measure, for the reason in ``notice``. ``judged`` has an
+    object for each metric; ``judge_error`` says why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -167,7 +167,7 @@ class AnswerResult(models.Model):
 
 
 class GatePolicy(models.Model):
-    """The loss on a set's questions up to which a candidate is published without an override."""
+    """The largest loss on a set's questions with which a candidate may be published."""
 
     class Metric(models.TextChoices):
         NDCG = "ndcg@10", "nDCG@10"

@@ -15,14 +15,12 @@ from retrieval.models import Collection
 
 
 class RunKind(models.TextChoices):
-    """The subject of a run: found passages, or right answers."""
-
     SEARCH = "search", _("search")
     ANSWERS = "answers", _("answers")
 
 
 class EvaluationSet(models.Model):
-    """Questions to one collection, with the passages to find or the content of a right answer."""
+    """Questions about one collection, with the passages to find or with what a right answer contains."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -41,10 +39,11 @@ class EvaluationSet(models.Model):
         return self.name
 
 
-def asked_by(kind: str, path: str = "") -> Q | Exists:
-    """Return the condition that a run of this kind can ask the question at ``path``, by default the row itself.
+def build_question_condition(kind: str, path: str = "") -> Q | Exists:
+    """Return a condition for the questions that a run of this kind can measure.
 
-    A search run needs a passage to find; an answers run an expected answer, required words, or an expected refusal.
+    A search run needs a passage to find. An answers run needs an expected answer, required words, or an expected
+    refusal. ``path`` leads from the queried model to the question.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
@@ -54,17 +53,17 @@ def asked_by(kind: str, path: str = "") -> Q | Exists:
 
 
 def asked(path: str = "") -> Q:
-    """Return the condition that some run can ask the question at ``path``."""
-    return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
+    """Return the condition that a run of some kind can use the question. ``path`` leads to it."""
+    return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
     def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
-        return self.filter(asked_by(kind))
+        return self.filter(build_question_condition(kind))
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. It is a draft, which no run asks, until it has an expectation."""
+    """A question of a set. Without an expectation it is a draft, which no run uses."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -148,9 +147,9 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a question should find: a quote of a document, or any passage of it without a quote.
+    """A passage that a search should find: a quote from a document, or without a quote any passage of it.
 
-    Source and quote identify it, also after the document was replaced.
+    The document's source and the quote identify it, so it is found again in a new version of the document.
     """
 
     question = models.ForeignKey(

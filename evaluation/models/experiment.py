@@ -18,8 +18,8 @@ def new_salt() -> str:
 class Experiment(models.Model):
     """Two search profiles, each for half of the visitors that take part, and the metric that decides.
 
-    At most one experiment runs. ``control`` is empty for the built-in profile; ``control_settings`` has its settings at
-    the start.
+    At most one experiment runs. ``control`` is None for the built-in profile, whose settings at the start are in
+    ``control_settings``.
     """
 
     class State(models.TextChoices):

@@ -5,13 +5,11 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.figures import fixed
+from evaluation.figures import format_fixed
 from evaluation.models.base import EvaluationJob, running_is_leased
 
 
 class Judgement(EvaluationJob):
-    """One judge's judgement of one answer."""
-
     class Judge(models.TextChoices):
         OFFLINE = "offline", _("rules")
         MODEL = "model", _("language model")
@@ -42,7 +40,6 @@ class Judgement(EvaluationJob):
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
-            # The sweep reads few rows among all judgements.
             models.Index(
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
@@ -53,9 +50,9 @@ class Judgement(EvaluationJob):
 
 
 class Score(models.Model):
-    """One metric of an answer: a score in [0, 1], better when higher, or an error, never both.
+    """One metric of an answer: either a score in [0, 1], better when higher, or an error.
 
-    ``details`` has an object per sentence, claim or passage.
+    ``details`` has an object for each sentence, claim or passage.
     """
 
     class Metric(models.TextChoices):
@@ -88,7 +85,7 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # PostgreSQL orders NaN above all numbers, so the constraint refuses NaN too.
+            # PostgreSQL orders NaN above all numbers, so this also refuses NaN.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
@@ -104,7 +101,7 @@ class Score(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_metric_display()}: {self.error if self.score is None else fixed(self.score, 2)}"
+        return f"{self.get_metric_display()}: {self.error if self.score is None else format_fixed(self.score, 2)}"
 
     @property
     def is_low(self) -> bool:
@@ -112,9 +109,9 @@ class Score(models.Model):
 
 
 class JudgeUsage(models.Model):
-    """The tokens of judging with a language model on one day, in the site's time zone.
+    """The tokens that judging used on one day, in the site's time zone.
 
-    Judgements may be deleted or made again, so a sum over them would be wrong.
+    It is a table of its own, because judgements may be deleted or repeated.
     """
 
     day = models.DateField(_("day"), unique=True)
@@ -135,11 +132,10 @@ class JudgeUsage(models.Model):
 
 
 class Dashboard(Answer):
-    """A proxy of the answers, so that the admin has a page for their figures."""
+    """A proxy of the answers, which gives the dashboard a place in the admin."""
 
     class Meta:
         proxy = True
-        # The permission to view answers is enough.
         default_permissions = ()
         verbose_name = _("dashboard")
         verbose_name_plural = _("dashboard")

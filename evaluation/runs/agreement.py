@@ -1,6 +1,6 @@
-"""The agreement of an answer with the expected answer. PURE.
+"""Compare an answer with the expected answer. PURE.
 
-Each metric is in [0, 1], better when higher, and None for a reply to which it does not apply.
+Each metric is in [0, 1], better when higher, and None if it does not apply.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ from retrieval.text.word_lists import read_words
 if TYPE_CHECKING:
     from chat.types import CheckedStatement
 
-# A decimal is one word: "12.5" does not contain "5".
+# A number with decimals is one word, so that "12.5" does not contain "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = read_words("answers", "articles")
 
 
-# A reply with at least this agreement is right.
 RIGHT_AGREEMENT = 0.7
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return the degree to which the reply says what was expected.
+    """Return how far the reply says what is expected; None without an expected answer, or in another language.
 
-    If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
-    contains its words in order (``contains_answer``); else the mean probability that the reply, as the only passage,
-    supports the expected sentences. None without an expected answer, or if it is in another language.
+    If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal, 1 if the reply
+    contains its words in order (``contains_answer``), else the mean support of the expected sentences by the reply.
     """
     if expects_refusal:
         return float(refused)
@@ -42,10 +40,7 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """Return the share of the reply's measured sentences that its sources support.
-
-    None for a refusal, and if no sentence could be measured.
-    """
+    """Return the share of the measured sentences that the sources support; None for a refusal or without any."""
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
 
@@ -58,7 +53,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence without a claim, such as a bare word, has no support.
+    # A sentence that asserts nothing, such as a single word, has no support.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 
@@ -66,10 +61,10 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
 def contains_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
-    Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"
-    contains "World War II". No text contains an answer of only articles and punctuation. Source: Rajpurkar, Zhang,
-    Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of
-    punctuation inside words.
+    Case, punctuation, white space and articles are ignored: "the World-War II" contains "World War II", but "1939" does
+    not contain "39". No text contains an answer of only articles and punctuation. Source: Rajpurkar, Zhang, Lopyrev,
+    Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of punctuation
+    inside words.
     """
     words = f" {_normalize(text)} "
     return any(answer and f" {answer} " in words for answer in map(_normalize, answers))

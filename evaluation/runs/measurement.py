@@ -1,4 +1,4 @@
-"""Search runs and answers runs: each asks one question and measures the result."""
+"""Ask one question in a search run or an answers run, and measure the result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, Unusable
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
 from evaluation.runs import agreement
-from evaluation.runs.results import measure_of
+from evaluation.runs.results import find_measure
 from evaluation.sets.resolution import resolve
-from evaluation.statistics import METRICS, TOP_K, judged_ranking
+from evaluation.statistics import METRICS, TOP_K, build_judged_ranking
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import NO_RERANKER
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """The run cannot be measured now; another attempt may succeed."""
+    """The run cannot be measured now. Another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """The run cannot be measured; another attempt does not help."""
+    """The run cannot be measured. Another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +62,24 @@ def search_errors(trace: SearchTrace) -> str:
     return "; ".join(filter(None, errors))
 
 
-def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed: the result is then not the profile's."""
+def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
+    """Raise NotMeasured if a part of the search failed, because the result is then not the profile's."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than a search may."""
     if name != NO_RERANKER:
         backends.get_reranker(name).prepare()
 
 
 class SearchMeasurement:
-    """A search run. ``unresolved`` expected passages are no longer in the documents."""
+    """Measures searches. ``unresolved`` counts expected passages that are no longer in the documents."""
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results; the profile's own top_k changes no rank.
+        # recall@50 needs 50 results. The profile's own top_k would only return fewer, in the same order.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
@@ -97,7 +96,9 @@ class SearchMeasurement:
         milliseconds = (time.perf_counter() - started) * 1000
         passages = list(question.expected_passages.all())
         expectations = [self._expectations[one.pk] for one in passages]
-        judged = judged_ranking([(hit.passage.chunk_id, hit.passage.document_id) for hit in found.hits], expectations)
+        judged = build_judged_ranking(
+            [(hit.passage.chunk_id, hit.passage.document_id) for hit in found.hits], expectations
+        )
         result = QuestionResult(
             run=self._task.run,
             question=question,
@@ -115,11 +116,10 @@ class SearchMeasurement:
             milliseconds=round(milliseconds, 2),
         )
         for key, metric in METRICS.items():
-            setattr(result, measure_of(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
+            setattr(result, find_measure(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
         return result
 
-    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Return why the figures are unreliable, or ""."""
+    def find_unreliable_reason(self, results: Sequence[Any]) -> str:
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
@@ -127,7 +127,7 @@ class SearchMeasurement:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
             raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
-        require_whole(question, result.trace)
+        raise_if_degraded(question, result.trace)
         return result
 
 
@@ -136,10 +136,9 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """A reply to a question. Milliseconds are since the question.
+    """A reply to a question. Times are milliseconds since the question.
 
-    ``end`` is None if the answer broke off, ``searched`` if the question was not searched, ``first_ms`` without a
-    token.
+    ``end`` is None if the answer broke off, ``searched`` if there was no search, ``first_ms`` if there was no token.
     """
 
     searched: AnswerDraft | None = None
@@ -149,7 +148,7 @@ class Reply:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The texts shown beside the answer: passages and the rows of a table."""
+        """The texts beside the answer: passages, and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -162,7 +161,7 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply to a visitor who asks this after ``history``, without saving it.
+    """Return the reply that a visitor would get who asks this after ``history``. It is not saved.
 
     ``instructions`` are for a language model; None: the active ones.
     """
@@ -190,7 +189,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Only search, because a model's answer costs money."""
+        """Run only a search, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -205,16 +204,15 @@ class AnswerMeasurement:
             problem = reply.end.message if reply.end is not None else "The answer broke off."
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
-            require_whole(question, reply.searched.trace)
+            raise_if_degraded(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A fallback makes the run unreliable.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
         return result
 
-    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
+    def find_unreliable_reason(self, results: Sequence[Any]) -> str:
         stood_in = [result for result in results if result.is_fallback]
         if not stood_in:
             return ""
@@ -287,9 +285,9 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
     }
 
 
-# The worker must finish within the time of its task.
+# The judge must finish within the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
-# Failures in a row, after which this attempt does not ask the judge.
+# After this number of failures in a row, the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
@@ -300,7 +298,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Write scores and errors into the result. Raises: LeaseLost."""
+        """Judge an answer, and store scores and errors in the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return
@@ -313,7 +311,7 @@ class ModelJudge:
             is_quoted=result.generator == EXTRACTIVE,
         )
         try:
-            judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
+            judge = conf.build_judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
             for metric in judge.metrics(case):
                 result.judged[metric] = _judge(judge, metric, case)

@@ -1,4 +1,4 @@
-"""Ask another product a set's questions over OpenAI's protocol, and check its answers as ours are checked."""
+"""Ask another product the questions of a set over OpenAI's protocol. Its answers are graded like those of this site."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_phrases
 
 MOST_TOKENS = 2000
-# Products refuse in words; each of these, in the first sentence, counts as a refusal.
+# A reply is a refusal if its first sentence contains one of these.
 REFUSING_WORDS = read_phrases("answers", "refusing")
 
 
 @dataclass(frozen=True, slots=True)
 class ProductReply:
-    """A product's reply to a question. ``failure`` is the reason if there is none."""
-
     question: str
     text: str = ""
     refused: bool = False
@@ -34,7 +32,7 @@ class ProductReply:
 
 @dataclass(frozen=True, slots=True)
 class ProductComparison:
-    """Figures of both products over the questions that both answered or refused, with the other one's replies."""
+    """The figures of both products, over the questions to which both replied, and the other product's replies."""
 
     ours: SummaryPayload
     theirs: SummaryPayload
@@ -50,7 +48,7 @@ class ProductComparison:
 
 
 def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
-    """Ask the ``other`` product each question of the finished run of answers. ``report`` gets asked and total.
+    """Ask the ``other`` product each question of a finished answers run. ``report`` gets the asked and all.
 
     Raises: ModelFailed if it replied to none.
     """
@@ -79,7 +77,7 @@ def _ask(other: ChatModel, question: str) -> ProductReply:
 
 
 def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
-    """Return whether the first sentence of a product's reply says that it has no answer; an empty reply says so too."""
+    """Return whether the first sentence of a reply says that there is no answer. An empty reply is a refusal too."""
     sentence = next(split_sentences(text, 0, len(text)), None)
     if sentence is None:
         return True
@@ -90,7 +88,6 @@ def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
 def _check(
     run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
 ) -> AnswerResult:
-    """Return an unsaved result with the checks that need the text alone."""
     expected = question.expectations
     graded = grade(text, refused=refused, expected=expected) if expected.says_of_text else None
     return AnswerResult(

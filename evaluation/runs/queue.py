@@ -1,5 +1,3 @@
-"""Requests of runs, whose rows are their jobs (see `core.jobs`)."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -35,16 +33,17 @@ def request_run(
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
-    """Return a run of the set with this profile for a worker to measure, or an equal unfinished run.
+    """Return a new run of the set with this profile, or an equal one that is unfinished.
 
-    A ``draft`` replaces the documents in service. ``instructions`` are for an answers run; None: the active ones.
-    Unless ``to_worker``, the caller measures a new run. Raises: EvaluationError for a draft that is not open.
+    The run uses the documents of ``draft`` instead of the published ones. ``instructions`` are for an answers run;
+    None: the active ones. Unless ``to_worker``, the caller measures the run itself. Raises: EvaluationError for a draft
+    that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
         raise EvaluationError(_t("The documents of %(draft)s cannot be asked: it is %(status)s.") % names)
     stored = to_json(profile.settings)
-    told = instructions or instructions_in_force(evaluation_set, kind)
+    told = instructions or find_active_instructions(evaluation_set, kind)
     what: dict[str, object] = {"evaluation_set": evaluation_set, "draft": draft, "kind": kind, "instructions": told}
     waiting = EvaluationRun.objects.filter(**what, settings=stored, status__in=UNFINISHED)
     if (run := waiting.first()) is not None:
@@ -62,22 +61,20 @@ def request_run(
     return run
 
 
-def instructions_in_force(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
-    """Return the collection's instructions to a model, or None for a search run."""
+def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
     if kind != RunKind.ANSWERS:
         return None
     return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:
-    """Cancel the unfinished runs, and return their number; a running run stops at its next question."""
+    """Cancel the unfinished runs and return their number. A running run stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def corpus_version(collection_id: int) -> int:
-    """Return the version of the collection's passages, or 0 for an empty collection."""
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 

@@ -1,5 +1,3 @@
-"""The metrics of each kind of run, means with intervals, and the comparison of two runs."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +28,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run: ``key`` in summaries, addresses and gates, ``field`` in results."""
+    """A metric of a run. ``key`` is its name in summaries, addresses and gates, ``field`` in results."""
 
     key: str
     field: str
@@ -41,7 +39,7 @@ class RunMeasure:
         return value
 
 
-# Pages show them in this order; lists of runs show the first.
+# Pages show them in this order. Lists of runs show only the first.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -67,20 +65,19 @@ KIND_OF_MEASURE = {measure.key: RunKind(kind) for kind, measures in MEASURES.ite
 _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answer_results"}
 
 
-def measure_of(kind: str, key: str = "") -> RunMeasure:
-    """Return the kind's metric with this key, or its first metric for any other key."""
+def find_measure(kind: str, key: str = "") -> RunMeasure:
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 
 
-def results_of(run: EvaluationRun) -> QuerySet[Any]:
+def list_results(run: EvaluationRun) -> QuerySet[Any]:
     results: QuerySet[Any] = getattr(run, _RESULTS[run.kind]).all()
     return results
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """One question in two runs. ``difference`` is above 0 if the later run was better."""
+    """One question in two runs. A positive ``difference`` means that the later run was better."""
 
     before: Result
     after: Result
@@ -95,11 +92,11 @@ class QuestionPair:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """A run compared with its baseline, on the questions that both asked.
+    """A run compared with its baseline, on the questions of both.
 
-    ``differences`` has an interval per metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
-    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what differs
-    besides the profile.
+    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
+    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else
+    differs besides the profile.
     """
 
     run: EvaluationRun
@@ -123,9 +120,10 @@ class RunComparison:
 
 
 def summarise(kind: str, results: Sequence[Any]) -> SummaryPayload:
-    """Return means with intervals, and the milliseconds of a question, as JSON.
+    """Return the metrics' means with intervals, and the milliseconds of a question.
 
-    A mean covers the ``questions`` with a value; a metric without values is absent. Raises: ValueError without results.
+    A mean covers the ``questions`` that have a value; a metric without values is missing. Raises: ValueError without
+    results.
     """
     return {
         "questions": len(results),
@@ -157,7 +155,6 @@ def _summarise_answers(results: Sequence[AnswerResult]) -> AnswerFiguresPayload:
 
 
 def _read_judged(results: Sequence[AnswerResult]) -> JudgedPayload:
-    """Return for each metric of the judge the mean, the number of scores, and the number of errors."""
     by_metric: dict[str, list[MetricJudgementPayload]] = {}
     for result in results:
         for metric, judged in result.judged.items():
@@ -176,20 +173,20 @@ def _describe_scores(scores: Sequence[float], errors: int) -> JudgedMetricPayloa
     return {**_describe_mean(scores), "errors": errors} if scores else {"errors": errors}
 
 
-def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
+def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
 def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with its baseline of the same kind, by its first metric or ``metric``.
+    """Compare the run with a baseline of the same kind, by ``metric`` or the kind's first metric.
 
-    The questions are ordered by difference, largest first.
+    Questions with the largest difference come first.
     """
-    before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
-    after = {result.question_id: result for result in results_of(run).exclude(question=None)}
+    before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
+    after = {result.question_id: result for result in list_results(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
-    chosen = measure_of(run.kind, metric)
+    chosen = find_measure(run.kind, metric)
     pairs = _make_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
@@ -238,7 +235,6 @@ def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
-    # These settings change no search run.
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
         changed = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)

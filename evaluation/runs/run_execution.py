@@ -1,6 +1,6 @@
-"""Measuring a run: lease its row, ask every question, save each result at once.
+"""Measure a run: lease its row, ask every question, and save each result at once.
 
-The next worker continues after a crash, or begins again if a condition has changed.
+After a crash, the next worker continues, or begins again if a condition has changed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from evaluation.runs.measurement import (
     prepare_reranker,
 )
 from evaluation.runs.queue import conditions, corpus_version
-from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
-from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.runs.results import NOTHING_TO_MEASURE, Result, list_results, summarise
+from evaluation.sets.resolution import fingerprint, list_measured_questions
 from retrieval.index.active_embedder import active_embedder
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import NamedProfile
@@ -38,7 +38,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# The next worker asks the other questions, before CELERY_TASK_TIME_LIMIT ends the task.
+# A worker measures this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker asks the other questions.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -50,9 +50,9 @@ class _StintOver(Exception):
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Attempt the run and return it, or None if the lease failed or was lost.
+    """Continue the run for a while and return it; None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if it may help.
+    An error is stored, with the time of the next attempt if another may succeed.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -80,11 +80,11 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # A change while passages are resolved is then visible at the end.
+    # The version is read first, so that a change while passages are resolved is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
-    asked = set(results_of(run).values_list("question", flat=True))
+    asked = set(list_results(run).values_list("question", flat=True))
     left = [question for question in task.questions if question.pk not in asked]
     if left:
         measurement.warm_up(left[0])
@@ -95,8 +95,8 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
         if report is not None:
             report(number, len(task.questions))
         _save(run, measurement.ask(question))
-    results = list(results_of(run))
-    unreliable_reason = measurement.reason_not_to_trust(results)
+    results = list(list_results(run))
+    unreliable_reason = measurement.find_unreliable_reason(results)
     if corpus_version(task.collection_id) != version:
         unreliable_reason = "The documents changed while it ran: run it again."
     elif conditions(run.kind) != run.conditions:
@@ -114,21 +114,21 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
     collection = run.collection_id
     if collection is None or (run.draft is not None and not run.draft.is_open):
         raise Unmeasurable(f"The documents of {run.draft} cannot be asked any more: it has ended.")
-    questions = measured_questions(run.evaluation_set, run.kind)
+    questions = list_measured_questions(run.evaluation_set, run.kind)
     if not questions:
         raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
     return RunInput(
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # Only users who may read the whole collection see results.
+        # No reader filter is needed: only users who may read the whole collection see the results.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured, and delete the results of an attempt that measured something else."""
+    """Store what is measured. If an earlier attempt measured something else, delete its results."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run
@@ -140,8 +140,8 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
     with transaction.atomic():
         run.lock()
         if any(getattr(run, name) != value for name, value in now.items()):
-            results_of(run).delete()
-        asked = results_of(run).count()
+            list_results(run).delete()
+        asked = list_results(run).count()
         total, unresolved = len(task.questions), measurement.unresolved
         run.write(**now, total=total, asked=asked, unresolved=unresolved, error="")
     for name, value in now.items():

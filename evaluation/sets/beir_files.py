@@ -1,4 +1,4 @@
-"""Queries and judgements in BEIR's format; the site's own documents are the corpus. PURE.
+"""Read queries and judgements in BEIR's format. Their documents are those of this site. PURE.
 
 Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
@@ -21,7 +21,6 @@ LARGEST_GRADE = 1000
 LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
-# Pairs of a line's place in the file and its text.
 Lines = Iterable[tuple[str, str]]
 
 
@@ -49,9 +48,9 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
     A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
-    "expects_refusal": true. Unjudged queries and judgements of unknown queries are left out, because files for a split
-    share the queries of the whole set; without judgements, all queries with an expectation are returned. Raises:
-    UnreadableTestSet, which names the file and the line.
+    "expects_refusal": true. Files for a split contain the queries of the whole set, so queries without a judgement are
+    left out, and judgements without a query. If there are no judgements, all queries with an expectation are returned.
+    Raises: UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
@@ -83,7 +82,7 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
             yield f"{name}, line {number}", line.rstrip("\r")
 
 
-def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
+def parse_objects(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
     for where, line in lines:
         try:
             row = json.loads(line)
@@ -94,16 +93,16 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
         yield where, row
 
 
-def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield each JSON object of the file, with its place and its unique "_id"."""
+def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield each JSON object of the file with its place and its "_id", which must be unique."""
     seen: set[str] = set()
-    for where, row in objects_of(lines):
+    for where, row in parse_objects(lines):
         identifier = row.get("_id")
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = str(identifier)
         if not isinstance(identifier, str) or not identifier:
             raise UnreadableTestSet(f'{where}, has no "_id".')
-        if len(identifier) > LONGEST_ID or storable(identifier) != identifier:
+        if len(identifier) > LONGEST_ID or make_storable(identifier) != identifier:
             raise UnreadableTestSet(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
         if identifier in seen:
             raise UnreadableTestSet(f'{where}: the "_id" {identifier!r} is there a second time.')
@@ -111,8 +110,8 @@ def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, ob
         yield where, identifier, row
 
 
-def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
-    """Yield the query's identifier and the judged document of each line, without the heading."""
+def parse_judgements(lines: Lines) -> Iterator[tuple[str, Judged]]:
+    """Yield the query id and the judged document of each line, except a heading."""
     for at, (where, line) in enumerate(lines):
         fields = [field.strip() for field in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
@@ -121,29 +120,29 @@ def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
             raise UnreadableTestSet(
                 f"{where}, is not a judgement: a query's id, a document's source and a whole number, with tabs between."
             )
-        yield fields[0], Judged(storable(fields[1]), int(fields[2]), where)
+        yield fields[0], Judged(make_storable(fields[1]), int(fields[2]), where)
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Return the text without NUL and lone surrogates, which PostgreSQL does not store."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
-    for where, identifier, row in identified_objects_of(lines_of(name, content)):
+    for where, identifier, row in parse_identified_objects(lines_of(name, content)):
         text, answer = row.get("text"), row.get("answer") or ""
         expects_refusal = row.get("expects_refusal", False)
-        if not isinstance(text, str) or not storable(text).strip():
+        if not isinstance(text, str) or not make_storable(text).strip():
             raise UnreadableTestSet(f'{where}, has no "text", or one that is empty or not a string.')
         if not isinstance(answer, str):
             raise UnreadableTestSet(f'{where}: the "answer" is not a string.')
         if not isinstance(expects_refusal, bool):
             raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
-        answer = storable(answer).strip()
+        answer = make_storable(answer).strip()
         expected = read_expectations(where, row, refusal=expects_refusal)
         if expects_refusal and (answer or expected.must or expected.must_not):
             raise UnreadableTestSet(f"{where}, expects an answer and a refusal: it is one or the other.")
-        yield ImportedQuestion(identifier, " ".join(storable(text).split()), answer, expected)
+        yield ImportedQuestion(identifier, " ".join(make_storable(text).split()), answer, expected)
 
 
 def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -> Expectations:
@@ -156,7 +155,7 @@ def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -
         lines = row.get(name) or []
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise UnreadableTestSet(f'{where}: "{name}" is not a list of strings.')
-        lists[name] = tuple(clean_lines([storable(line) for line in lines]))
+        lists[name] = tuple(clean_lines([make_storable(line) for line in lines]))
     longest = row.get("max_chars")
     if longest is None:
         return Expectations(lists["must"], lists["must_not"], refusal=refusal)
@@ -167,7 +166,7 @@ def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -
 
 def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
     seen: set[tuple[str, str]] = set()
-    for query, judged in judgements_of(lines_of(name, content)):
+    for query, judged in parse_judgements(lines_of(name, content)):
         if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:
             raise UnreadableTestSet(
                 f"{judged.where}: a grade is at most {LARGEST_GRADE}, a source {LONGEST_ID} characters."

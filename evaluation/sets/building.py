@@ -1,4 +1,4 @@
-"""Questions for a set, from answers that did not help and from files; and the passages that they expect."""
+"""Create questions from unhelpful answers and from files, with the passages that a search should find."""
 
 from __future__ import annotations
 
@@ -19,34 +19,32 @@ LONGEST_SLUG = 50
 REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no passage to find.")
 
 
-def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
+def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's draft question for this answer, and whether it is new.
 
-    A follow-up is stored as rewritten, or with the question before it; as typed if a source is outside the set's
-    collection: a rewritten question may contain words of sources that readers of the set may not see.
+    A follow-up question is stored as it was searched. If a source is outside the set's collection, it is stored as
+    typed, because the searched form may contain words of sources that readers of the set may not see.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
         defaults={
-            "text": answer.standing_alone if is_within else answer.question,
+            "text": answer.standalone_question if is_within else answer.question,
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )
 
 
 def rests_within(answer: Answer, collection: Collection) -> bool:
-    """Return whether all documents behind the answer are in the collection or a working copy of it."""
     behind = Collection.objects.filter(pk__in=answer.source_collections)
     return all(_find_collection_in_service(each) == collection for each in behind)
 
 
-def complaints_of(collection: Collection) -> EvaluationSet:
-    """Return the set for the collection's answers that did not help, and create it if missing."""
+def get_complaint_set(collection: Collection) -> EvaluationSet:
+    """Return the set for the collection's unhelpful answers. It is created if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
-        # Two long names may begin alike.
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
     return EvaluationSet.objects.get_or_create(
         slug=slug,
@@ -58,10 +56,10 @@ def complaints_of(collection: Collection) -> EvaluationSet:
     )[0]
 
 
-def collection_asked(answer: Answer) -> Collection | None:
-    """Return the searched collection, or the collection of most sources; for a draft, the draft's collection.
+def find_asked_collection(answer: Answer) -> Collection | None:
+    """Return the collection that was searched, or else the one with most sources; None if there is no collection.
 
-    None without any collection.
+    For a working copy, its draft's collection is returned.
     """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
@@ -78,7 +76,7 @@ def _find_collection_in_service(collection: Collection) -> Collection:
 
 
 def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """Save the passage as expected by the question, or update its grade.
+    """Save that a search for the question should find the passage, or change its grade.
 
     Raises: EvaluationError for a question that the documents should not answer.
     """
@@ -93,7 +91,7 @@ def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int 
 
 
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
-    """Read two files in BEIR's format whose document ids are sources of the collection.
+    """Read questions and judgements in BEIR's format. Document ids must be sources of the collection.
 
     Raises: UnreadableTestSet, also for an unknown document.
     """
@@ -109,7 +107,6 @@ def read_files(queries: bytes, judgements: bytes | None, collection: Collection)
 
 
 def add_questions(evaluation_set: EvaluationSet, questions: Sequence[ImportedQuestion]) -> None:
-    """Store imported questions and their expectations in the set."""
     rows = EvaluationQuestion.objects.bulk_create(
         EvaluationQuestion(
             evaluation_set=evaluation_set,

@@ -1,5 +1,3 @@
-"""The questions of a set, and their expected passages in the current documents."""
-
 from __future__ import annotations
 
 import hashlib
@@ -12,16 +10,16 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# Least overlap, as a share of the shorter text, quote or chunk.
+# A chunk contains a quote if they overlap by at least this share of the shorter one.
 LEAST_SHARE = 0.5
 
 
-def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
+def list_measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
 def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
-    """Return a hash of the questions with their expectations of this kind."""
+    """Return a hash of the questions and those expectations that a run of this kind uses."""
     described = [[question.pk, question.text, *_describe_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
@@ -34,9 +32,9 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Find the expected passages in the collection's chunks, by id in the order given.
+    """Return where each expected passage is in the collection's chunks, by its id.
 
-    A passage is found by its words, however the document is cut into chunks.
+    A passage is found by its words, so it does not matter how the document is cut into chunks.
     """
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))

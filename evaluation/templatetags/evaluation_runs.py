@@ -11,7 +11,7 @@ from evaluation.admin.run_admin import (
     run_badge,
     verdict_badge,
 )
-from evaluation.figures import percent
+from evaluation.figures import format_percent
 from evaluation.statistics import Interval
 
 register = template.Library()
@@ -19,7 +19,7 @@ register.filter(documents_badge)
 register.filter(run_badge)
 register.filter("result", result_text)
 register.filter("interval", interval_text)
-register.filter("percent", percent)
+register.filter("percent", format_percent)
 register.filter("metric_label", metric_label)
 register.filter("ranks", ranks_text)
 register.filter("verdict", verdict_badge)

@@ -1,4 +1,4 @@
-"""The site's rules for allauth: sign-up, and sign-in by a provider."""
+"""Adapt allauth to this site: who may sign up, and who may sign in with a provider."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ from django.utils.translation import gettext_lazy as _
 from core.api.callers import address_of
 from core.encryption import decrypt, encrypt
 from ragsite.accounts import invitations
-from ragsite.accounts.claims import Claims, apply_claims, is_last_local_administrator, read_claims, saml_claims
+from ragsite.accounts.claims import (
+    Claims,
+    apply_claims,
+    convert_saml_attributes,
+    is_last_local_administrator,
+    read_claims,
+)
 from ragsite.accounts.sign_in import may_use_password
-from ragsite.models.account import users_with
+from ragsite.models.account import find_users_by_address
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +60,11 @@ class AccountAdapter(DefaultAccountAdapter):
             user = super().save_user(request, user, form, commit)
             if not invitations.accept(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
-        # The link reached the owner of this address, so the address is confirmed.
+        # The invited person opened the link in a mail to this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
         return user
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        # Later stages ask for the second factor.
         request.stages_follow = True  # type: ignore[attr-defined]
 
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
@@ -69,17 +74,18 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # A passkey would outlive the account at the provider.
+                # An account without a password must sign in with its provider. With a passkey, a person could still
+                # sign in after the provider has closed the account.
                 _refuse(request, "an account of the provider signs in there")
         else:
-            # The session must never have rights that were taken away.
-            apply_claims(user, claims_of(sociallogin))
+            # Rights that the provider has taken away are removed before the session begins.
+            apply_claims(user, read_login_claims(sociallogin))
             user.refresh_from_db()
         return response
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # A number of seconds would restart whenever the session is saved.
+            # With a number of seconds instead, the time would begin again whenever the session is saved.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -88,7 +94,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
 
     def is_safe_url(self, url: str | None) -> bool:
-        # allauth's method raises on addresses that cannot be parsed.
+        # allauth's own method raises an error for addresses that cannot be parsed.
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
@@ -105,22 +111,21 @@ class AccountAdapter(DefaultAccountAdapter):
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        # pre_social_login decides.
         return True
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
-        email = claims_of(sociallogin).email
+        email = read_login_claims(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username like an e-mail address could be another account's address.
+        # A username that looks like an e-mail address could be the address of another account.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the older account with this address, if OIDC_JOIN_BY_EMAIL allows joining."""
-        email = claims_of(sociallogin).email
+        """Return the existing account with the provider's e-mail address, if OIDC_JOIN_BY_EMAIL allows to join them."""
+        email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
-        users = [user for user in users_with(email) if user.is_active]
+        users = [user for user in find_users_by_address(email) if user.is_active]
         if len(users) != 1:
             return None
         user = users[0]
@@ -128,13 +133,13 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user=user, email=email, defaults={"verified": True, "primary": True}
         )
         if not address.verified and is_last_local_administrator(user):
-            # allauth removes the password of an account with an unconfirmed address.
+            # allauth would remove the password of this account, because its address is not confirmed.
             logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
             return None
         return user, email
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        claims = claims_of(sociallogin)
+        claims = read_login_claims(sociallogin)
         if sociallogin.state.get("process") != "login":
             _refuse(request, "only signing in is offered")
         if not claims.is_one_subject:
@@ -143,7 +148,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             _refuse(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return
-        if claims.email and users_with(claims.email):
+        if claims.email and find_users_by_address(claims.email):
             _refuse(request, "another account has the e-mail address")
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
@@ -151,7 +156,10 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """A confirmation of addresses that people typed. An administrator's addresses count as confirmed."""
+    """Asks people to confirm addresses that they typed.
+
+    An address that an administrator typed needs no confirmation.
+    """
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -169,14 +177,14 @@ class MFAAdapter(DefaultMFAAdapter):
         return decrypt(_PURPOSE, encrypted_text)
 
 
-def claims_of(sociallogin: Any) -> Claims:
+def read_login_claims(sociallogin: Any) -> Claims:
     data = sociallogin.account.extra_data
     if sociallogin.account.provider == "saml":
-        data = saml_claims(data, settings.SAML_EMAIL_ATTRIBUTE)
+        data = convert_saml_attributes(data, settings.SAML_EMAIL_ATTRIBUTE)
     return read_claims(data, groups_claim=settings.OIDC_GROUPS_CLAIM, trust_email=settings.OIDC_TRUST_EMAIL)
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """Log the reason, which the page omits because it may reveal other accounts."""
+    """Refuse the sign-in. The reason is only logged, because it may say something about other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -1,4 +1,4 @@
-"""The admin's first page and navigation. STAFF_REQUIRES_MFA closes the admin without a second factor."""
+"""The admin's first page and menu. With STAFF_REQUIRES_MFA, the admin opens only after a second factor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ragsite.processes import local_model
 from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document
 
-# Curators work with these models daily, in this order; the others are for experts.
+# Curators work with these models daily. The page shows them first, in this order.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -41,7 +41,7 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# The other models, for experts, in four groups; a model that none names is among the programs.
+# Four groups of models for experts. A model that is in no group is shown among the programs.
 EXPERT = {
     "people": (
         _("People"),
@@ -124,7 +124,7 @@ class AccountsAdminSite(AdminSite):
         return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
-        """List who can see a collection, a document or an answer, and explain why an account can (not)."""
+        """List who can see a collection, a document or an answer, and explain why a given account can or cannot."""
         subject = _find_subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
@@ -160,7 +160,8 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _t("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django marks models whose address begins the page's address, so also the dashboard.
+                # Django highlights each menu entry whose address begins the page's address. The "?" excludes the
+                # dashboard.
                 dashboard["admin_url"] += "?"
         if "retrieval.searchprofile" in models:
             profiles = models["retrieval.searchprofile"]

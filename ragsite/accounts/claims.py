@@ -1,4 +1,4 @@
-"""Rights of an account that follow the claims of its provider, at each sign-in."""
+"""Apply the claims of a provider to the rights of an account, at each sign-in."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of an OpenID Connect provider about a person.
+    """What an identity provider says about a person who signs in.
 
-    ``email`` is empty unless verified. ``groups_left_out``: the provider did not send all groups, as Entra does for
-    many.
+    ``email`` is empty if the provider has not verified it. ``groups_left_out``: the provider did not send all groups,
+    as Entra does if there are many.
     """
 
     email: str
@@ -41,11 +41,11 @@ class Claims:
 
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
-    """Read the claims of the userinfo endpoint and the ID token."""
+    """Read the claims from the responses of a provider: the userinfo and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the string "false", which is true in Python.
+    # Some providers send the text "false", which is true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -59,14 +59,14 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     )
 
 
-def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
-    """Convert SAML attributes to claims; addresses are never verified."""
+def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
+    """Convert SAML attributes to claims. Their e-mail address is never verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
-def wanted_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups; a mapping admits only the groups that it names."""
+def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the site's groups for the claimed ones. With a ``mapping``, others are left out."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
@@ -81,7 +81,7 @@ def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _read_names(value: Any) -> frozenset[str]:
-    """Return the names without the slash at the beginning of Keycloak's group paths."""
+    """Return the names in a claim, without the slash that begins Keycloak's names."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
         name
@@ -90,21 +90,21 @@ def _read_names(value: Any) -> frozenset[str]:
     )
 
 
-def local_administrators() -> QuerySet[Any]:
+def find_local_administrators() -> QuerySet[Any]:
     users = get_user_model()._default_manager
     unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
 
 
 def is_last_local_administrator(user: User) -> bool:
-    administrators = local_administrators()
+    administrators = find_local_administrators()
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
 
 
 def is_stale(user: User) -> bool:
-    """Return whether only the provider opens the account, and has not done so for OIDC_KEY_DAYS.
+    """Return whether the account has no password, and its provider has not opened it for OIDC_KEY_DAYS.
 
-    Providers do not report removed people.
+    Providers do not say which people were removed, so such an account may belong to one of them.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -114,9 +114,9 @@ def is_stale(user: User) -> bool:
 
 
 def apply_claims(user: User, claims: Claims) -> None:
-    """Give ``user`` the claimed rights, and remove rights of earlier claims that these lack."""
+    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and these do not."""
     with transaction.atomic():
-        # The lock prevents two superusers from losing the role at once.
+        # The lock prevents that the last two superusers lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -127,7 +127,7 @@ def apply_claims(user: User, claims: Claims) -> None:
 def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
-    wanted = _find_groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
+    wanted = _find_groups(map_groups(claims.groups, settings.OIDC_GROUPS))
     had = set(user.groups.all())
     came_from_claims = set(given.groups.all())
     user.groups.add(*(wanted - had))
@@ -136,9 +136,10 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
 
 
 def _find_groups(names: frozenset[str]) -> set[Group]:
-    """Return the groups with these names, creating missing groups.
+    """Return the groups with these names. Missing groups are created.
 
-    Unless OIDC_GROUPS is set, the provider's names must not choose permissions or managing roles here.
+    Without OIDC_GROUPS, a group that has permissions or manages a collection is left out, because the provider's names
+    must not give such rights.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
@@ -150,7 +151,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # An empty setting matches no group.
+    # If the setting is empty, no group is equal to it.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

@@ -19,9 +19,9 @@ from django.forms import BooleanField, Form
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations, sign_in_limits
-from ragsite.accounts.sign_in import may_use_password, programs_let_in
+from ragsite.accounts.sign_in import list_connected_programs, may_use_password
 from ragsite.models import ApiKey
-from ragsite.models.account import users_with
+from ragsite.models.account import find_users_by_address
 
 
 class SignInForm(LoginForm):
@@ -32,7 +32,7 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The admin's page and programs use this name.
+        # The field keeps the name `username`, because the admin's page and programs send it.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -43,7 +43,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.pending(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # Django ignores a disabled field's sent value.
+            # The address is fixed: Django ignores the sent value of a disabled field.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -57,17 +57,17 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # A new password must not open an account that signs in elsewhere.
+        # Accounts that sign in with a provider are left out, because a new password must not open them.
         self.users = [
             user
-            for user in users_with(email)
+            for user in find_users_by_address(email)
             if user.is_active and user.has_usable_password() and may_use_password(user)
         ]
         return email
 
 
 class _Revokes(Form):
-    """A form for a new password that offers to revoke API keys and connected programs."""
+    """A form for a new password. It offers to revoke API keys and to disconnect programs."""
 
     user: User | None
 
@@ -78,7 +78,7 @@ class _Revokes(Form):
         if ApiKey.objects.usable().filter(user=self.user).exists():
             label, why = _("Revoke all my API keys"), _("Someone who knew your old password may have created one.")
             self.fields["revoke_keys"] = BooleanField(label=label, initial=True, required=False, help_text=why)
-        if programs_let_in(self.user):
+        if list_connected_programs(self.user):
             label = _("Revoke all programs that I let in")
             why = _("Someone who knew your old password may have connected one.")
             self.fields["revoke_programs"] = BooleanField(label=label, initial=True, required=False, help_text=why)
@@ -94,7 +94,7 @@ class _Revokes(Form):
             if self.cleaned_data.get("revoke_programs"):
                 from ragsite.accounts.mcp_sign_in import revoke_for
 
-                for program in programs_let_in(self.user):
+                for program in list_connected_programs(self.user):
                     revoke_for(self.user, program.pk)
 
 
@@ -107,13 +107,13 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form that counts wrong codes like wrong passwords."""
+    """A form for the code of a second factor. Too many wrong codes are refused, as with passwords."""
 
     user: User
 
     def clean_code(self) -> str:
         caller = sign_in_limits.caller_of(context.request, f"second factor of {self.user.pk}")
-        sign_in_limits.raise_if_limited(sign_in_limits.code_wait(caller), "codes")
+        sign_in_limits.raise_if_limited(sign_in_limits.find_code_wait(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]
         except ValidationError:

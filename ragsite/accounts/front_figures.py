@@ -1,5 +1,3 @@
-"""Count what the admin's first page shows: tasks that wait, and a line of numbers for each daily card."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,15 +20,14 @@ from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 
-# Days before expiry.
 DUE_DAYS = 14
 WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of what ``user`` may see, each counted once and only when it is asked for.
+    """Counts of what ``user`` may see. Each is computed once, when it is first used.
 
-    Copies of documents in drafts are left out: their collections have the same ones.
+    Copies of documents in drafts are not counted.
     """
 
     def __init__(self, user: AnyUser) -> None:
@@ -43,7 +40,6 @@ class FrontFigures:
 
     @cached_property
     def documents(self) -> dict[str, int]:
-        """Return the numbers of all documents and of those that wait, failed, or are due for a review."""
         statuses = Document.Status
         rows = Document.objects.readable_by(self.user).filter(collection__in=self._collections)
         return rows.aggregate(
@@ -96,7 +92,6 @@ class FrontFigures:
         return Draft.objects.open().filter(collection__in=self._curated).count()
 
     def list_tasks(self) -> list[tuple[int, str, str]]:
-        """Return the open tasks as (number, sentence, address): failures, unanswered questions, due reviews."""
         user = self.user
         document_list = reverse("admin:retrieval_document_changelist")
         tasks: list[tuple[int, Any, str]] = []
@@ -125,7 +120,7 @@ class FrontFigures:
         return [(number, said % number, address) for number, said, address in tasks if number]
 
     def describe(self, model: str) -> tuple[int, str, list[str]] | None:
-        """Return the number on the model's card, what it counts, and what is noteworthy; None for a card without it."""
+        """Return a number for the model's card, its unit, and remarks; None if the card shows no number."""
         count = _CARDS.get(model)
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 

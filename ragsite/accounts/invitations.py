@@ -1,5 +1,3 @@
-"""Invitations: a link to one address, used once, until it expires."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -8,14 +6,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ragsite.accounts.keys import digest_of
+from ragsite.accounts.keys import compute_digest
 from ragsite.models.account import Invitation
 
 SESSION_KEY = "invitation"
 
 
 def find(token: str) -> Invitation | None:
-    return _find_open().filter(token_hash=digest_of(token)).first()
+    return _find_open().filter(token_hash=compute_digest(token)).first()
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:
@@ -24,7 +22,7 @@ def pending(request: HttpRequest | None) -> Invitation | None:
 
 
 def accept(invitation: Invitation, user: User) -> bool:
-    """Mark the invitation as used and give its groups; False if it is no longer open."""
+    """Mark the invitation as used, and add the user to its groups. Return False if it is used or expired."""
     if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())

@@ -1,4 +1,7 @@
-"""API keys: issue, authentication and rate limits. The owner sees a key once; the site stores its SHA-256."""
+"""API keys: issue them, authenticate with them, and limit their rate.
+
+The owner sees a key once; the site stores its SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection, Source
 
-# Clients of OpenAI's protocol send these if no key is needed. Any other unknown key is refused, so that the owner of a
-# mistyped or withdrawn key notices it.
+# Clients of OpenAI's protocol send one of these if the user entered no key, so they count as no key. Any other unknown
+# key is refused, so that the user notices a mistyped or revoked key.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
@@ -34,12 +37,12 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# 62 letters and digits: 256 random bits.
+# With 62 letters and digits, these are 256 random bits.
 SECRET_CHARACTERS = 43
 
 
-def digest_of(secret: str) -> str:
-    """Return the stored form: a random, long secret needs no salt and no slow hash."""
+def compute_digest(secret: str) -> str:
+    """Return the hash to store. A long random secret needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -55,9 +58,9 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """Create a key of ``user`` with its ``secret``, for these collections within the user's rights.
+    """Create an API key for ``user``, with its ``secret``. ``collections`` limit it; None: all of the user's.
 
-    A key for a ``source`` has the scope and the collection that sending to it takes, whatever else is given.
+    A key for a ``source`` gets the scope and the collection that this source needs, whatever else is given.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
@@ -67,7 +70,7 @@ def issue_key(
         user=user,
         name=name,
         public_id=public_id,
-        digest=digest_of(secret),
+        digest=compute_digest(secret),
         scopes=sorted(scopes),
         is_limited=collections is not None,
         source=source,
@@ -85,9 +88,9 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """Authentication by `Authorization: Bearer KEY` or `Token KEY`, with the key's limits.
+    """Authenticates `Authorization: Bearer KEY` or `Token KEY`, and applies the limits of the key.
 
-    ``is_only``: other credentials are refused, and a placeholder is no key.
+    If ``is_only``, any other credentials are refused, and a placeholder key is ignored.
     """
 
     def __init__(self, *, is_only: bool = False) -> None:
@@ -107,12 +110,12 @@ class KeyAuthentication(BaseAuthentication):
         """Return the user and the key.
 
         Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
-        the address sent too many bad keys.
+        the address has sent too many wrong keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
-        allowance = sign_in_limits.token_allowance(caller)
+        allowance = sign_in_limits.load_token_allowance(caller)
         sign_in_limits.raise_if_limited(allowance.wait_seconds, "tokens")
-        key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
+        key = ApiKey.objects.select_related("user").filter(digest=compute_digest(secret)).first()
         refusal = "This API key is not known." if key is None else _find_refusal(key)
         if key is None or refusal:
             sign_in_limits.count_token_failure(caller)
@@ -123,7 +126,7 @@ class KeyAuthentication(BaseAuthentication):
         set_limits(key.user, key.limits())
         return key.user, key
 
-    def limits_now(self, public_id: str) -> KeyLimits | None:
+    def load_limits(self, public_id: str) -> KeyLimits | None:
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
         return None if key is None or _find_refusal(key) else key.limits()
 
@@ -161,7 +164,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
 class KeyRateThrottle(CountedTogether):
     def __init__(self) -> None:
-        """Set no rate: it comes with the request."""
+        """Set no rate, because each key has its own."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if not isinstance(request.auth, ApiKey) or not request.auth.rate:

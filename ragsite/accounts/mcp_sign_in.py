@@ -1,6 +1,6 @@
-"""Programs at /mcp that people connect by signing in (OAuth 2.1), instead of copying a key.
+"""Let people connect programs to /mcp by signing in (OAuth 2.1), instead of copying an API key.
 
-A token has the person's own rights, narrowed to the scopes, only at /mcp.
+A token has the rights of the person, limited to its scopes, and only at /mcp.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ logger = logging.getLogger(__name__)
 SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
-# Other metadata is neither read nor stored.
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# A browser would open these addresses itself.
+# A browser would open addresses with these schemes itself, instead of the program.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -72,7 +71,7 @@ class Adapter(DefaultOIDCAdapter):
     }
 
     def validate_client_registration(self, *, client: Client, **_options: Any) -> None:
-        """Refuse other grants, and redirect addresses that send codes unencrypted. Raises: ValidationError."""
+        """Accept only the grants of this site, and only redirects that protect the code. Raises: ValidationError."""
         if not _GRANTS.issuperset(client.get_grant_types()) or client.get_response_types() != ["code"]:
             raise ValidationError("Programs are let in by the authorization code grant alone.")
         for address in map(urlsplit, client.get_redirect_uris()):
@@ -91,11 +90,14 @@ class AuthorizationView(views.AuthorizationView):
     template_name = "account/let_in.html"
 
     def get(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
-        """Show the page. Raises: BadRequest before a redirect to an address that is not the program's."""
+        """Show the page on which a person connects a program.
+
+        Raises: BadRequest if the redirect address is not one of the program's.
+        """
         address = request.GET.get("redirect_uri", "")
         client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
         own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
-        # Reading an invalid port raises ValueError.
+        # Reading the port also raises ValueError for an invalid one.
         if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
             raise BadRequest("The program is not known, or the address is none of its own.")
         get_resources(request)
@@ -114,7 +116,7 @@ class AuthorizationView(views.AuthorizationView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
         response: HttpResponseBase = super().dispatch(request, *args, **options)
-        # The form redirects to the program.
+        # Submitting the form redirects to the program, which the site's content security policy would forbid.
         response._csp_replace = {"form-action": None}  # type: ignore[attr-defined]
         return response
 
@@ -126,13 +128,13 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens once per code and once per refresh token, also for simultaneous requests.
+        """Issue tokens once for each code and each refresh token, also if requests are simultaneous.
 
-        A reused code revokes the tokens issued for it and their successors.
+        If a code is used again, the tokens that were issued for it are revoked, with those that replaced them.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # Later requests with the same token find it replaced.
+            # A simultaneous request with the same refresh token waits, and then finds the token replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -140,7 +142,8 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # A code is valid for a minute; after a day, a found code can no longer disconnect the program.
+            # A code is valid for a minute. Used codes are forgotten after a day, so that an old one cannot disconnect
+            # the program.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
@@ -163,13 +166,12 @@ class RegistrationView(views.ClientRegistrationView):
             return None
         said = super()._get_client_metadata() or {}
         kept = {name: said[name] for name in _KEPT if name in said}
-        # allauth would parse JSON inside a text again.
+        # allauth would parse a text in these lists as JSON once more.
         lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
         return kept if all(isinstance(each, list) for each in lists) else None
 
 
 def server_metadata(request: HttpRequest) -> JsonResponse:
-    """Return the metadata of the authorization server (RFC 8414)."""
     names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
     names["registration"] = "client_registration"
     metadata = {
@@ -185,7 +187,7 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
 
 
 def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Answer 400 to text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
+    """Wrap ``view`` to respond with 400 to text that a library or PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
     def guarded(request: HttpRequest) -> HttpResponseBase:
@@ -201,13 +203,12 @@ def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
 
 @receiver(sweeping, dispatch_uid="ragsite.forget_programs")
 def forget_programs(**_options: Any) -> None:
-    """Delete expired tokens, and programs that were not connected for a day."""
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
-def programs_of(user: User) -> QuerySet[Client]:
+def list_programs(user: User) -> QuerySet[Client]:
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs
@@ -239,7 +240,10 @@ class TokenOrKey(KeyAuthentication):
 
 
 class SignedInMcpView(McpView):
-    """McpView without anonymous requests, so that programs offer to sign in."""
+    """The MCP endpoint for sites with MCP_SIGN_IN.
+
+    Anonymous requests are refused, so that programs ask the user to sign in.
+    """
 
     permission_classes = [IsAuthenticated]
 
@@ -257,7 +261,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),
     path("mcp/", SignedInMcpView.as_view()),
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
-    # Some programs look only for OpenID Connect's address.
+    # Some programs look for the metadata only at OpenID Connect's address.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
     path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),
 ]

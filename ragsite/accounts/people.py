@@ -1,4 +1,4 @@
-"""A person's data: the complete export as JSON, and the erasure, which keeps the rest without the name."""
+"""Export all data of a person as JSON, or erase them. An erasure keeps anonymous records, such as the audit log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from django.http import JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.conversations.rights import find_withheld, withheld_message
+from chat.conversations.rights import find_withheld, get_withheld_message
 from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
-from ragsite.operations.audit_log import EntryPayload, as_json, person_of, record
+from ragsite.operations.audit_log import EntryPayload, as_json, describe_person, record
 
 
 def export_person(user: User, name: str) -> JsonResponse:
@@ -80,7 +80,7 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
     withheld = find_withheld(user, answers)
     return {
         "id": str(conversation.pk),
-        "title": withheld_message() if withheld else conversation.title,
+        "title": get_withheld_message() if withheld else conversation.title,
         "started": conversation.created_at,
         "is_shared": conversation.share_token is not None,
         "answers": [_describe_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
@@ -88,13 +88,13 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
 
 
 def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
-    """Return the answer, without its text if the person may no longer read its documents."""
+    """Return the answer as JSON, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
         "asked": answer.created_at,
         "question": answer.question,
-        "answer": withheld_message() if is_withheld else answer.text,
+        "answer": get_withheld_message() if is_withheld else answer.text,
         "feedback": {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment}
         if feedback is not None
         else None,
@@ -102,7 +102,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
 
 
 class LastAdministrator(Exception):
-    """The account is the last that may administer the site."""
+    """The account cannot be erased, because it is the last that can administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))
@@ -112,7 +112,7 @@ class LastAdministrator(Exception):
 def erase_person(user: User) -> None:
     """Delete the account and personal data, and replace the name in the audit log. Raises: LastAdministrator."""
     users = get_user_model()._default_manager
-    # The lock prevents two administrators from erasing each other.
+    # The lock prevents that two administrators erase each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator
@@ -121,7 +121,7 @@ def erase_person(user: User) -> None:
     if user.email:
         invited |= Q(email__iexact=user.email)
     Invitation.objects.filter(invited).delete()
-    person = person_of(user)
+    person = describe_person(user)
     assert person is not None
     pseudonym = f"erased-{person.pk}"
     record("person.erased", user)

@@ -1,5 +1,3 @@
-"""Roles of staff, as groups that administrators may change and delete."""
-
 from __future__ import annotations
 
 from itertools import product
@@ -10,13 +8,13 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# Only superusers see API keys, connectors, and webhooks, whose deliveries contain questions about any collection.
+# No role has permissions for these models. The deliveries of webhooks contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
-# Permissions by role and model. Rights in collections decide which rows a role sees.
+# The permissions of each role by model. Which rows a role sees depends on its rights in collections.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # The creator of a collection manages it by a grant.
+        # Whoever creates a collection may change it, by a grant that needs no permission.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",
@@ -36,7 +34,7 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """Create missing groups with their permissions, which exist once all apps have tables."""
+    """Create missing roles. Call it when the tables of all apps exist, because permissions exist only then."""
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return
     for name, rights in ROLES.items():

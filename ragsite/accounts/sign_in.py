@@ -1,5 +1,3 @@
-"""Sign-in by password, second factor or token, each within its limits."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -23,28 +21,28 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend, which refuses a sign-in over a limit before hashing the password.
+    """Checks a name and a password. A caller with too many failures is refused before the password is hashed.
 
-    A wrong password raises PermissionDenied: the next backend, for old sessions, would hash it again.
+    After a wrong password it raises PermissionDenied, so that Django does not hash the password again in the next
+    backend, which exists only for sessions of earlier releases.
     """
 
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """Return the user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
+        """Return the user. Raises: PermissionDenied for a wrong name or password; SignInRefused over a limit."""
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
         if request is None:
-            # Failures cannot be counted without an address.
             raise PermissionDenied
         username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
         allowance = _check_allowance(caller)
-        raise_if_limited(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
+        raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # The caller may have reached the limit while waiting for the slot.
+                # Other requests may have reached the limit while this one waited for a slot.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -54,14 +52,14 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages ask for the second factor next; programs and the admin's page cannot.
+        # allauth's pages ask for the second factor after this. Programs and the admin's sign-in page cannot ask for it.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic begins no session, so no signal of Django is sent.
+            # HTTP Basic starts no session, so Django sends no signal of a sign-in.
             record_event("sign_in.basic", user)
         return user
 
@@ -72,13 +70,13 @@ class LimitedBackend(ModelBackend):
 
 
 def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
-    allowance = sign_in_limits.password_allowance(caller)
+    allowance = sign_in_limits.load_password_allowance(caller)
     raise_if_limited(allowance.wait_seconds, "failures")
     return allowance
 
 
 def may_use_password(user: User) -> bool:
-    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, in case the provider fails."""
+    """Return whether LOCAL_PASSWORDS allows a password. Superusers may always use one, in case the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -90,13 +88,13 @@ def lacks_second_factor(user: AnyUser) -> bool:
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
-def programs_let_in(user: User) -> Any:
-    """Return the user's connected programs; the tables exist only with MCP_SIGN_IN."""
+def list_connected_programs(user: User) -> Any:
+    """Return the programs that the user connected. Without MCP_SIGN_IN there are no tables for them."""
     if not settings.MCP_SIGN_IN:
         return ()
-    from ragsite.accounts.mcp_sign_in import programs_of
+    from ragsite.accounts.mcp_sign_in import list_programs
 
-    return programs_of(user)
+    return list_programs(user)
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:
@@ -104,7 +102,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username, so that failures with name and e-mail address count together."""
+    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

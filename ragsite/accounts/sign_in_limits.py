@@ -1,7 +1,8 @@
-"""Limits on failed sign-ins, counted by account and by address.
+"""Limit failed sign-ins, counted by account and by address.
 
-An account at one address is refused after few failures, an address after more. An account alone is only slowed, so that
-strangers cannot lock its owner out. Only the first limit applies at an address where the account has signed in before.
+After few failures, an account is refused at the address that they came from. After more failures, an address is refused
+for all accounts. An account that fails at many addresses is only slowed, so that strangers cannot lock out its owner.
+At an address where the account has signed in before, only the first limit applies.
 """
 
 from __future__ import annotations
@@ -34,18 +35,20 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Sign-ins refused while too many passwords were checked. A class that signs in together needs fewer.
+# Most attempts of an address that were not checked because the site was busy. Even a class that signs in at the same
+# time makes fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# A slowed account accepts one sign-in per pause from all unknown addresses together.
+# A slowed account accepts one sign-in in this time, from all addresses where it has not signed in before.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# A hash takes some tenths of a second.
+# Hashing a password takes some tenths of a second, so several callers can wait.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One hash at a time leaves processors to the pages. Accounts at a known address have a second slot.
+# Only one password is hashed at a time, to leave processors to the pages. A second slot is for accounts at an address
+# where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = counter(
@@ -76,9 +79,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits of a caller.
+    """What a caller may do now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success changes no row.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success would change no row.
     """
 
     wait_seconds: int
@@ -90,28 +93,27 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
-def password_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a password, by one query and no hash."""
+def load_password_allowance(caller: Caller) -> Allowance:
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
     return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
-def token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token; a token that succeeded at this address always may."""
+def load_token_allowance(caller: Caller) -> Allowance:
+    """Return whether the caller may try a token. One that has succeeded at this address always may."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
-def code_wait(caller: Caller) -> int:
-    """Return the seconds until the next attempt at a second factor.
+def find_code_wait(caller: Caller) -> int:
+    """Return the seconds until the caller may try a second factor again; 0 if now.
 
-    Failures count at all addresses: only a caller with the password can lock the owner out.
+    Failures at all addresses are counted, because only a caller who has the password can cause them.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
-def account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the next sign-in to an account attacked from many addresses, or 0."""
+def find_account_wait(caller: Caller, *, is_known: bool) -> int:
+    """Return the seconds until the account accepts a sign-in, if it has failed at many addresses; else 0."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -132,7 +134,6 @@ def count_failure(caller: Caller) -> None:
 
 
 def count_busy(caller: Caller) -> None:
-    """Count a password that was not checked because the site was busy."""
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -189,10 +190,10 @@ def _round_up_seconds(duration: timedelta) -> int:
 
 
 class SignInRefused(Throttled):
-    """The sign-in is refused unread for ``wait`` seconds."""
+    """The sign-in is refused for ``wait`` seconds. The password was not checked."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
-        # DRF's own initializer would repeat the seconds.
+        # DRF's own initializer would add the seconds to the message again.
         APIException.__init__(self, sentence)
         self.wait = wait_seconds
 
@@ -202,7 +203,7 @@ class SignInBusy(SignInRefused):
 
 
 def raise_if_limited(wait_seconds: int, reason: str) -> None:
-    """Raise SignInRefused if the caller must wait. ``reason`` is a metric's label."""
+    """Raise SignInRefused if the caller must wait. ``reason`` is a label of the metric."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()
         minutes = math.ceil(wait_seconds / 60)
@@ -216,9 +217,9 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
-    """Run one password hash at a time. ``is_known``: the account has signed in at this address.
+    """Wait for a slot and run the block, which hashes a password.
 
-    Raises: SignInBusy if no slot becomes free within WAIT_SECONDS.
+    ``is_known``: the account has signed in at this address. Raises: SignInBusy if no slot is free within WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:

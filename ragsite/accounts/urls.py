@@ -1,8 +1,3 @@
-"""The pages of accounts.
-
-They replace allauth's pages that change the e-mail address, or join an account to a provider.
-"""
-
 from __future__ import annotations
 
 from allauth.socialaccount import views as social_views
@@ -16,7 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
-    # allauth's pages link here; the next sign-in sends the mail.
+    # allauth's pages link here. A mail that confirms the address is sent at the next sign-in.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
     path("password/set/", views.password_elsewhere, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),

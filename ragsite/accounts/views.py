@@ -1,5 +1,3 @@
-"""The pages of an account: signing in, its keys, and its data."""
-
 from __future__ import annotations
 
 import logging
@@ -33,7 +31,7 @@ from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
-from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
+from ragsite.accounts.sign_in import has_second_factor, list_connected_programs, may_use_password
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
 from retrieval.models import Collection, Source
@@ -71,7 +69,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
             "budget": find_budget(user),
-            "programs": programs_let_in(user),
+            "programs": list_connected_programs(user),
             "followed": list_followed(user),
         },
     )
@@ -83,7 +81,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Show an error page if the provider's response is missing or invalid."""
+    """Wrap ``view`` to show an error page if the provider's response is missing or invalid."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -101,7 +99,7 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect, so that later log lines lack its address."""
+    """Store the invitation in the session and redirect, so that the secret address is not logged again."""
     found = invitations.find(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)
@@ -183,7 +181,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
-    # A redirect could not show the key.
+    # The page is not redirected, because the key can be shown only now.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 

@@ -1,4 +1,4 @@
-"""Shows who may read a collection, a document or an answer, with the names that the viewer may know."""
+"""List who may read a collection, a document or an answer. Names are shown only to a viewer who may see them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A row of the page; ``number`` counts accounts or keys."""
-
     who: str
     rule: str
     number: str = ""
@@ -40,7 +38,7 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReaderList:
-    """The rows of the page, at most MOST_SHOWN groups and accounts; ``more`` are left out."""
+    """At most MOST_SHOWN groups and accounts. ``more`` counts those that are not listed."""
 
     rows: Sequence[ReaderRow]
     more: int = 0
@@ -48,12 +46,11 @@ class ReaderList:
 
 
 def may_list_accounts(viewer: AnyUser) -> bool:
-    """Return whether the admin shows the names of all accounts to the viewer."""
+    """Return whether the viewer may see the names of all accounts in the admin."""
     return viewer.has_perm("auth.view_user")
 
 
 def suggest_accounts(viewer: AnyUser, part: str = "") -> list[str]:
-    """Return names of active accounts that contain ``part``, if the viewer may list accounts."""
     if not may_list_accounts(viewer):
         return []
     named = User.objects.filter(Q(username__icontains=part) | Q(email__icontains=part), is_active=True)
@@ -74,13 +71,12 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
     if knows_grants or viewer.has_perm("auth.view_group"):
         named += map(_describe, groups)
     else:
-        # The names in the metadata are on the document's own page.
         named += [_describe(each) for each in groups if not each.is_granted]
-        hidden += _summarize(_("Members of groups"), [each for each in groups if each.is_granted])
+        hidden += _build_rows(_("Members of groups"), [each for each in groups if each.is_granted])
     if knows_grants or may_list_accounts(viewer):
         named += map(_describe, accounts)
     else:
-        hidden += _summarize(_("Single accounts"), accounts)
+        hidden += _build_rows(_("Single accounts"), accounts)
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN:
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
@@ -90,7 +86,6 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
 
 
 def _manages(viewer: AnyUser, collection: Collection) -> bool:
-    """Return whether the admin shows the collection's grants to the viewer."""
     managed = Collection.objects.filter(pk=collection.pk)
     if viewer.has_perm("retrieval.change_collection"):
         return managed.managed_by(viewer).exists()
@@ -119,7 +114,7 @@ def _count(number: int) -> str:
     return ngettext("%d account", "%d accounts", number) % number
 
 
-def _summarize(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
+def _build_rows(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
     if not readers:
         return []
     rule = _("They have a grant. Only managers of the collection and administrators of accounts see the names.")
@@ -128,7 +123,6 @@ def _summarize(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
 
 def _list_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
     usable = ApiKey.objects.usable().filter(user__in=accounts.values("pk"))
-    # A join would repeat keys.
     allowed = ApiKey.objects.filter(collections=collection).order_by().values("pk")
     return usable.filter(Q(is_limited=False) | Q(pk__in=allowed))
 
@@ -150,7 +144,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
     rows: list[ReaderRow] = []
     asked = _("The account asked it, and may read all documents that it uses.")
     if found.owner is not None:
-        # The admin shows who asked to whoever may view conversations.
+        # Whoever may view conversations sees in the admin who asked.
         knows_asker = viewer.has_perm("chat.view_conversation") or may_list_accounts(viewer)
         rows.append(ReaderRow(str(found.owner) if knows_asker else _("The account that asked"), asked))
     if found.is_own:

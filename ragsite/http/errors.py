@@ -1,4 +1,7 @@
-"""Refusals outside the API's views: JSON under /api/ and at /mcp, OpenAI's format under /v1/, else a page."""
+"""Build error responses for requests outside the API's views.
+
+They are JSON under /api/ and at /mcp, have OpenAI's form under /v1/, and are pages elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from django.views import defaults
 from django_htmx.http import reswap, retarget
 from rest_framework.exceptions import Throttled
 
+from chat.api.openai_errors import choose_error_type
 from chat.api.openai_errors import describe_error as openai_error
-from chat.api.openai_errors import kind_of
 from core import database, disk
 from core.exceptions import FilesUnavailable
 
@@ -28,7 +31,7 @@ def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpRespon
         return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
         code = "insufficient_storage" if status == HTTPStatus.INSUFFICIENT_STORAGE else ""
-        return JsonResponse(openai_error(sentence, kind=kind_of(status), code=code), status=status)
+        return JsonResponse(openai_error(sentence, kind=choose_error_type(status), code=code), status=status)
     return page()
 
 
@@ -55,7 +58,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that turns errors of pages and the admin into responses."""
+    """Turns errors that the site raises on purpose into responses, for pages and the admin."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

@@ -1,5 +1,3 @@
-"""/llms.txt: an index of the site for language models (llmstxt.org)."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -10,13 +8,13 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# Documents per collection: a model reads the whole file.
+# At most this number of documents for each collection, because a model reads the whole file.
 DOCUMENTS_LISTED = 100
 
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """Return an index of public documents, equal for every caller."""
+    """Return an index of the public documents. It is the same for all callers."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))
@@ -50,5 +48,5 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
 
 
 def _join_lines(text: str) -> str:
-    """Join the lines, so that a title cannot begin a heading or a list."""
+    """Put the text on one line, so that a title cannot begin a heading or a list."""
     return " ".join(text.split())

@@ -21,7 +21,7 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """Permission for one person to create an account. Only a hash of the link is stored."""
+    """Permission for one person to create an account. Of the link's secret, only a hash is stored."""
 
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -44,7 +44,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that single sign-on gave to an account: it takes away only these."""
+    """The rights that an account got by single sign-on. Single sign-on removes no others."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -54,24 +54,23 @@ class ClaimedRights(models.Model):
         return str(self.user)
 
 
-def users_with(address: str) -> list[Any]:
-    """Return the accounts with this address, in any case, confirmed or not."""
+def find_users_by_address(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # iexact matches more letters than lower().
+    # The database's iexact takes some letters as equal that lower() does not.
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of a replaced address, which could still reset the password."""
+    """Delete allauth's record of a replaced address, which could still be used to reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 
 
 class SignInCount(models.Model):
-    """Failed sign-ins by account, address, or both; and the addresses where an account succeeded.
+    """Counts failed sign-ins for an account, an address, or both; or remembers an address where an account succeeded.
 
-    ``key`` is a keyed hash, because people type passwords into the name field. ``since`` is the start of counting, or
-    the last success. ``admitted_at`` is the last sign-in of a slowed account.
+    ``key`` is a keyed hash, because people sometimes type a password as the name. ``since`` is the first failure, or
+    the last success. ``admitted_at`` is the last attempt that a slowed account accepted.
     """
 
     class Kind(models.TextChoices):

@@ -31,9 +31,10 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """A program's credentials for the API: some of its user's rights.
+    """An API key of a program, with some of the rights of its user.
 
-    The key is shown once. SHA-256 suffices for 256 random bits. Lists and the audit log show ``public_id``.
+    The key is shown once. Its SHA-256 is stored, which is enough for 256 random bits. ``public_id`` names it in lists
+    and in the audit log.
     """
 
     secret = ""
@@ -45,7 +46,7 @@ class ApiKey(models.Model):
     public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
-    # A limited key whose collections were all deleted may use none; an empty list would mean all.
+    # A limited key whose collections were all deleted may use none. Without this field, its empty list would mean all.
     is_limited = models.BooleanField(_("limited to collections"), default=False)
     collections = models.ManyToManyField(
         Collection,
@@ -54,7 +55,7 @@ class ApiKey(models.Model):
         verbose_name=_("collections"),
         help_text=_("For a limited key: the collections that it may use, if its account may read them."),
     )
-    # The key goes with its source: without it, the key would reach more.
+    # The key is deleted with its source, because without a source it would have more rights.
     source = models.ForeignKey(
         Source,
         models.CASCADE,
@@ -109,7 +110,6 @@ class ApiKey(models.Model):
         )
 
     def revoke(self) -> None:
-        """Revoke the key; an earlier revocation keeps its time."""
         if self.revoked_at is None:
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])

@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """A person in the audit log. The name is stored only here, so that it can be replaced.
+    """A person in the audit log. The name is stored only here, so that an erasure can replace it.
 
-    ``user_id`` is no foreign key, because entries outlive the account; empty for an erased person.
+    ``user_id`` is no foreign key, because entries stay when the account is deleted; None for an erased person.
     """
 
     user_id = models.BigIntegerField(null=True, unique=True)
@@ -24,10 +24,10 @@ class AuditPerson(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One recorded action. The database refuses changes, and deletions before AUDIT_DAYS.
+    """One recorded action. The database refuses to change it, or to delete it before AUDIT_DAYS.
 
-    It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the object's
-    owner.
+    It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the owner of
+    the changed object.
     """
 
     class Via(models.TextChoices):
@@ -59,5 +59,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        # Some readers of the log may not read the object's name.
+        # The name of the object is left out, because some readers of the log may not read it.
         return f"{self.action} {self.object_id}".strip()

@@ -9,7 +9,7 @@ DEFAULT_NAME = "Ragsite"
 
 
 class SiteIdentity(models.Model):
-    """The site's name, line and logo; one row at most, with the primary key 1."""
+    """The site's name, line and logo. There is at most one row, with the primary key 1."""
 
     name = models.CharField(
         _("name of the site"), max_length=60, default=DEFAULT_NAME, help_text=_("Shown on every page and in its title.")
@@ -42,5 +42,4 @@ class SiteIdentity(models.Model):
 
     @property
     def logo_version(self) -> str:
-        """Return a digest of the logo, or an empty string without one."""
         return hashlib.sha256(self.logo).hexdigest()[:12] if self.logo else ""

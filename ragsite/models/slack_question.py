@@ -12,11 +12,11 @@ from core.jobs import Leased, is_due
 
 
 class SlackQuestion(Leased):
-    """A message in Slack that asks, until it is answered, and afterwards the link to its answer.
+    """A question from Slack while it is being answered, and afterwards the link between its message and the answer.
 
-    ``message`` names it in Slack (channel and time), so that a message that is delivered twice is answered once.
-    ``thread`` is the time of the thread's first message, ``reply`` that of our message, which becomes the
-    answer. ``text`` is emptied when the answer exists.
+    ``message`` is the channel and the time of the message, so that a message which Slack delivers twice is answered
+    once. ``thread`` is the time of the thread's first message, ``reply`` the time of the site's message, which becomes
+    the answer. ``text`` is emptied when there is an answer.
     """
 
     class Status(models.TextChoices):
@@ -26,7 +26,7 @@ class SlackQuestion(Leased):
         FAILED = "failed", _("failed")
 
     MOST_ATTEMPTS = 4
-    # Slack delivers a message again for at most an hour.
+    # Slack delivers a message again for at most an hour, so older ones are not needed.
     KEPT_FOR = timedelta(days=1)
 
     message = models.CharField(max_length=80, unique=True)
@@ -54,12 +54,10 @@ class SlackQuestion(Leased):
 
     @classmethod
     def waiting(cls) -> QuerySet[SlackQuestion]:
-        """Return the questions that a process may begin now, oldest first."""
         is_free = Q(lease=None) | cls.is_silent()
         return cls.objects.filter(is_due(), is_free, status=cls.Status.WAITING).order_by("pk")
 
     @classmethod
     def forget_old(cls) -> None:
-        """Delete ended questions without an answer."""
         old = cls.objects.filter(answer=None, created_at__lt=Now() - cls.KEPT_FOR)
         old.exclude(status=cls.Status.WAITING).delete()

@@ -1,4 +1,4 @@
-"""The audit log: entries are written in the transaction of the recorded change, exported, and deleted when old."""
+"""Write, export and delete entries of the audit log. An entry is written in the transaction of its change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import list_fully_readable
 
 _API = ("/api/", "/v1/")
-# These rows are named after a person or an address.
+# The name of such a row contains a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
@@ -43,14 +43,12 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
         object_type=subject._meta.label_lower if subject is not None else "",
         object_id=_get_id(subject),
         object_label=_get_label(subject),
-        object_person=person_of(_find_person(subject)),
+        object_person=describe_person(_find_person(subject)),
         details=details,
     )
 
 
 class OriginFields(TypedDict):
-    """The fields of an entry that follow from the request."""
-
     actor: NotRequired[AuditPerson | None]
     key: NotRequired[str]
     via: AuditEntry.Via
@@ -58,14 +56,12 @@ class OriginFields(TypedDict):
 
 
 class PersonPayload(TypedDict):
-    """A person; ``user_id`` is None after the erasure."""
-
     user_id: int | None
     name: str
 
 
 class ObjectPayload(TypedDict):
-    """The changed object. ``type`` is its model, ``person`` the account or the owner."""
+    """The changed object. ``type`` is its model, ``person`` the changed account or the owner."""
 
     type: str
     id: str
@@ -74,8 +70,6 @@ class ObjectPayload(TypedDict):
 
 
 class EntryPayload(TypedDict):
-    """An entry of the exported log. ``at`` is an ISO time."""
-
     id: int
     at: str
     action: str
@@ -88,14 +82,13 @@ class EntryPayload(TypedDict):
 
 
 def _describe_origin() -> OriginFields:
-    """Return the fields actor, key, via and address. API views authenticate late, so they are read now."""
     context = logs.current()
     request = context.request
     if request is None:
         return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
     user, key = getattr(request, "user", None), getattr(request, "auth", None)
     return {
-        "actor": person_of(user),
+        "actor": describe_person(user),
         "key": key.public_id if isinstance(key, ApiKey) else "",
         "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
         "address": address_of(request)[:60],
@@ -106,7 +99,7 @@ def _get_id(subject: Model | None) -> str:
     return str(subject.pk) if subject is not None and subject.pk is not None else ""
 
 
-def person_of(user: AnyUser | None) -> AuditPerson | None:
+def describe_person(user: AnyUser | None) -> AuditPerson | None:
     if user is None or not user.is_authenticated or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -118,14 +111,14 @@ def person_of(user: AnyUser | None) -> AuditPerson | None:
 
 
 def _get_label(subject: Model | None) -> str:
-    """Return the object's name, or "" for people and for objects named after a question."""
+    """Return the object's name; "" for a person, or an object that is named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # The object was loaded for deletion, so other fields cannot be read.
+        # Django loaded only some fields of the object to delete it, so its name cannot be read.
         return ""
     if isinstance(subject, ApiKey):
-        # The key's name may identify the owner.
+        # The name of a key may say who owns it.
         return f"{subject.public_id}…"
     return str(subject)[:300]
 
@@ -138,8 +131,8 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# An action is recorded once in this time per person, object and address: open pages reload, and HTTP Basic sends the
-# password with each request.
+# The same action on an object, by a person and from an address, is recorded once in this time. Open pages reload, and
+# HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -160,7 +153,7 @@ def _signed_out(user: User, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
-    # The typed name is stored only if an account has it: people type passwords into that field.
+    # The typed name is stored only if it is a username, because people sometimes type a password there.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -168,7 +161,7 @@ def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
 
 
 @receiver(happened, dispatch_uid="audit.happened")
-def _happened(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
+def _record_unless_recent(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
     if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record(action, subject, **details)
 
@@ -190,7 +183,7 @@ def delete_old_entries() -> int:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The trigger of migration 0003 needs this setting for deletions.
+            # The trigger of migration 0003 allows deletions only with this setting.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]
@@ -203,7 +196,6 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: AnyUser) -> bool:
-    """Return whether ``user`` may read object names, which include titles of all collections."""
     return not Collection.objects.exclude(pk__in=list_fully_readable(user)).exists()
 
 
@@ -214,7 +206,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def as_json(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Convert the entry. Details may name collections, so they are omitted with the label."""
+    """Return the entry as JSON. Without the label, details are left out too, because they may contain names."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

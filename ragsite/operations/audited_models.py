@@ -1,5 +1,3 @@
-"""The models whose changes the audit log records."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,10 +16,10 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model and its recorded fields, separated by spaces.
+    """A model whose changes are recorded. Fields are separated by spaces.
 
-    Entries contain old and new ``values``; of ``names``, which may be personal or long, only that they changed.
-    ``relations`` are many-to-many fields.
+    An entry has the old and new ``values``. Of ``names``, which may be personal or long, it only says that they
+    changed. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -136,7 +134,7 @@ def _record_relation_change(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Record a change of a relation. ``reverse``: from the other end. ``pk_set`` is None when cleared."""
+    """Record a change of a many-to-many field. Arguments are those of Django's signal `m2m_changed`."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -154,11 +152,11 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # A name must disappear when the person is erased.
+        # The entry has no name, because it stays when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Return whether the row is a document of a draft, whose publication is recorded."""
+    """Return whether the row is a copy of a document in a draft. The publication of the draft is recorded instead."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

@@ -1,4 +1,4 @@
-"""Backup and restore: one tar file with a manifest, a dump of the database, and the originals."""
+"""Back up and restore a site: a tar file with a manifest, a dump of the database, and the original files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# The table exists until files and migrations match the database.
+# The table `ragsite_unfinished_restore` exists until the files are restored and the migrations have run.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -45,14 +45,15 @@ _COMMIT = b"CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore (); COM
 
 
 class BackupError(CommandError):
-    """A backup cannot be made or restored. The message is for the operator."""
+    """The backup cannot be made or restored. The operator reads the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """The contents of a backup.
 
-    ``migrations`` are applied ones as “app.name”; ``files`` counts originals outside a bucket.
+    ``migrations`` are the applied ones as "app.name". ``files`` is the number of original files, except those in a
+    bucket.
     """
 
     made_at: str
@@ -63,7 +64,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Create a temporary folder in each of ``folders``, and remove leftovers of killed processes.
+    """Yield a temporary folder in each of ``folders``, and remove those that killed processes have left.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -71,7 +72,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     lock = machine.lock_file(data_dir / ".backup-lock")
     if lock is None:
         raise BackupError("Another backup or restore is running: wait until it has ended.")
-    # Several sites may keep their backups in one folder.
+    # Folders of other sites have another prefix, and are not removed.
     prefix = f".ragsite-{hashlib.sha256(bytes(data_dir)).hexdigest()[:8]}-"
     with lock, contextlib.ExitStack() as stack:
         for left in (left for folder in {data_dir, *folders} for left in folder.glob(f"{prefix}*")):
@@ -85,17 +86,17 @@ def remove_leftovers() -> None:
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the originals, as of one moment, to ``file``.
+    """Write the database and the original files, both of one moment, to ``file``.
 
-    The site may run meanwhile. Originals in a bucket stay there. Raises: BackupError.
+    The site may run meanwhile. Files in a bucket are not included. Raises: BackupError.
     """
     _refuse_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # Folders in DATA_DIR can link originals, which is fast and keeps files deleted meanwhile.
+        # In DATA_DIR, original files can be linked. This is fast, and a link stays if the file is deleted meanwhile.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
-            manifest = _collect(held)
+            manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
             with whole.open("wb") as output:
                 with tarfile.open(fileobj=output, mode="w") as archive:
@@ -110,12 +111,12 @@ def make_backup(file: Path) -> Manifest:
     return manifest
 
 
-def _collect(held: Path) -> Manifest:
+def _copy_files_and_dump(held: Path) -> Manifest:
     snapshot = connection.copy()
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # The lock makes the snapshot and the files show one moment.
+            # No document changes during the lock, so the database snapshot and the files are of one moment.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -143,7 +144,7 @@ def _collect(held: Path) -> Manifest:
 def _link(original: str, kept: str) -> None:
     try:
         os.link(original, kept)
-    except OSError:  # a disk without links
+    except OSError:
         shutil.copy2(original, kept)
 
 
@@ -153,7 +154,6 @@ def _refuse_citus() -> None:
 
 
 def _find_program(name: str) -> str:
-    """Return the path of the embedded server's program, or of an installed one. Raises: BackupError."""
     installed = shutil.which(name) if settings.EMBEDDED_POSTGRES is None else None
     try:
         return installed or str(binaries() / name)
@@ -163,17 +163,16 @@ def _find_program(name: str) -> str:
 
 def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
-    # Django calls psql the same way.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
     command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
-    """Restore the backup, and migrate the database of an older release.
+    """Restore a backup, and migrate the database if the backup is of an older release.
 
-    Existing data are replaced only with ``replace``. The site starts again only when files and migrations are done,
-    which another restore can finish. Raises: BackupError.
+    Existing data are replaced only with ``replace``. If this is interrupted, the site does not start until another
+    restore has finished. Raises: BackupError.
     """
     _refuse_citus()
     try:
@@ -185,7 +184,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
-    # A new site would read its demo documents.
+    # The file prevents that the site loads the demo documents.
     (Path(settings.DATA_DIR) / "demo-loaded").touch()
     migrate()
     with connection.cursor() as cursor:
@@ -193,8 +192,8 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     return manifest
 
 
-def interrupted_restore() -> str:
-    """Return how to finish an interrupted restore, or ""."""
+def describe_interrupted_restore() -> str:
+    """Return how to finish a restore that was interrupted; "" if none was."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
         is_interrupted = cursor.fetchone() == (True,)
@@ -205,9 +204,9 @@ def interrupted_restore() -> str:
 
 
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
-    """Return what to do about a database that this version cannot migrate, or "".
+    """Return what to do if this version cannot migrate the database; "" if it can.
 
-    Other packages are not compared: their apps come and go with the settings.
+    Only the site's own apps are compared. Those of other packages depend on the settings.
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -228,7 +227,7 @@ def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "databa
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Read the manifest. Raises: BackupError for another file, or a version that cannot be migrated."""
+    """Read the manifest. Raises: BackupError for another file, or a backup that this version cannot migrate."""
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
@@ -252,7 +251,7 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database in one transaction, which psql rolls back if this process ends."""
+    """Replace the database in one transaction. If this process ends, psql rolls it back."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
     writing, environment = _make_database_command(

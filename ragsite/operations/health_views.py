@@ -1,6 +1,7 @@
-"""Health endpoints: whether the process is alive, whether the site can answer, and its counters.
+"""Health endpoints: whether the process is alive, whether the site can answer, and its metrics.
 
-`/readyz` returns 200 while questions can be answered; other faults are under `degraded`. It answers within two seconds.
+`/readyz` returns 200 while questions can be answered, and lists other faults under `degraded`. It takes at most two
+seconds.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 without a query: a failed database must not get the process killed."""
+    """Respond with 200 without a query: if the database fails, the process must not be killed for it."""
     return JsonResponse({"status": "ok"})
 
 
@@ -99,7 +100,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 @_FIGURES.check("figures")
 def _count_rows() -> Finding:
-    """Update the gauges that the database counts. If it fails, the other metrics remain."""
+    """Update the metrics that are counted in the database. If it fails, the other metrics stay."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
@@ -126,7 +127,6 @@ def _count_rows() -> Finding:
 
 def _may_see_metrics(request: HttpRequest) -> bool:
     """Return whether the caller may see metrics. Raises: APIException for a refused key."""
-    # Loading the user queries the database, which may be down.
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user
@@ -137,7 +137,6 @@ def _may_see_metrics(request: HttpRequest) -> bool:
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Return whether the request comes from this machine, and not through a proxy on it."""
     if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
         return False
     try:

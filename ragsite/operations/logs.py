@@ -1,4 +1,4 @@
-"""Log lines, as text or JSON, with the id of their request or task, and without texts of users."""
+"""Write log lines, as text or JSON, with the id of their request or task, and without texts of users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from ragsite.operations import telemetry
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
-# These parts of addresses grant access and must not be logged.
 _SECRETS_OF_ADDRESSES = {"token", "key", "uidb36"}
 _POLLED = ("/healthz", "/readyz", "/metrics")
 
@@ -36,8 +35,6 @@ access = logging.getLogger("ragsite.access")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The request or task of this context; empty outside."""
-
     request_id: str = ""
     task: str = ""
     request: HttpRequest | None = None
@@ -45,7 +42,10 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, object]:
-        """Return the available fields. A log line must not query the database, so the user appears once loaded."""
+        """Return the fields for a log line.
+
+        The user is missing until it is loaded: a log line must not query the database.
+        """
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
@@ -64,14 +64,14 @@ def current() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Give each request its id, its access line (`LOG_REQUESTS`) and its span.
+    """Give each request an id, a line in the access log (`LOG_REQUESTS`) and a span.
 
-    No cache may store a response by default, because most depend on the user.
+    Responses are not cached unless a view says so, because most depend on the user.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # A stream is sent after this middleware.
+            # The context is not reset, because a stream is sent after this function returns.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -113,7 +113,6 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _hide_secrets(request: HttpRequest) -> str:
-    """Return the path without secrets, and without the query, which may be a question."""
     path = request.path
     match = request.resolver_match
     for name, value in (match.kwargs if match else {}).items():
@@ -147,15 +146,14 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Messages of libraries may quote input after the first line, so they are cut there. The product's own
-# messages contain no texts of users.
+# Only the first line of a message is logged, up to this length, because a library may quote users' texts after it.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class RefusalFilter(logging.Filter):
-    """Removes tracebacks of responses below 500: Django logs one with each 403."""
+    """Removes the tracebacks that Django logs with responses below 500, such as 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", 500) < 500:
@@ -164,7 +162,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line per event, ending with the id of its request, then a traceback."""
+    """Formats a log record as one line that ends with the id of its request, followed by a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = current().request_id
@@ -178,8 +176,6 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per event."""
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -189,7 +185,6 @@ class JsonFormatter(logging.Formatter):
             **current().as_fields(),
         }
         for name, value in vars(record).items():
-            # Other attributes are objects with unpredictable text.
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
                 line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:
@@ -198,7 +193,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(error: BaseException) -> str:
-    """Return the error and its causes, first cause first, each with its traceback and first line."""
+    """Return the error after its causes, each with its traceback and the first line of its message."""
     parts = []
     for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))

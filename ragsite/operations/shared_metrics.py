@@ -1,6 +1,6 @@
-"""Counters shared by several processes of one site, in files that survive a killed process.
+"""Share metrics between the processes of a site, in files that stay when a process is killed.
 
-They are in memory if possible: on a full disk, writing a counter would end the process.
+The files are in memory if possible, because writing them to a full disk would end the process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _lock: IO[bytes]
 
 
 def share(beside: Path) -> None:
-    """Count from zero, in this process and its forks, in files in memory or in ``beside``."""
+    """Let this process and its forks count in shared files, from zero.
+
+    Without a disk in memory, they are in ``beside``.
+    """
     global _folder, _lock
     parent = MEMORY or beside
     for left in parent.glob(f"{_PREFIX}{os.getuid()}-*"):

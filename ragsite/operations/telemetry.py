@@ -1,4 +1,4 @@
-"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Other sites import no exporter."""
+"""Send traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Other sites do not import the exporter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """`core.tracing.Spans`, and spans of requests and tasks. ``shut_down`` sends the rest."""
+    """Implements `core.tracing.Spans`, and adds spans of requests and tasks. ``shut_down`` sends what is left."""
 
     def __init__(self) -> None:
         from opentelemetry import context, trace
@@ -27,9 +27,8 @@ class OpenTelemetrySpans:
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
-        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these names.
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
-        # Libraries in the worker would use a global provider.
+        # The provider is not made global, because libraries in the worker would then use it too.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._traces.get_tracer("ragsite")
@@ -53,12 +52,15 @@ class OpenTelemetrySpans:
         self._trace.get_current_span().set_attributes(dict(attributes))
 
     def begin_request(self, request: HttpRequest) -> Any:
-        """Begin the current span of a request, below the caller's span if it sends `traceparent`."""
+        """Begin the span of a request and make it current.
+
+        If the caller sent `traceparent`, it is a child of the caller's span.
+        """
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # An address may contain a secret, and its query a question.
+        # The route is recorded instead of the address, which may contain a secret or a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")
@@ -70,7 +72,6 @@ class OpenTelemetrySpans:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        """Begin the current span of a task, below the sender's span."""
         return self._begin_below(
             vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )
@@ -94,7 +95,7 @@ def current() -> OpenTelemetrySpans | None:
 
 @worker_process_init.connect
 def start(**_: Any) -> None:
-    """Begin to send from this process, since threads do not survive a fork."""
+    """Start the thread that sends traces. Call it in each process, because threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()

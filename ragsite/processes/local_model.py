@@ -1,4 +1,4 @@
-"""The local language model: the file LOCAL_MODEL, served over OpenAI's protocol only to this machine.
+"""Serve the language model in the file LOCAL_MODEL over OpenAI's protocol, only to this machine.
 
 The engine is llama.cpp, from the package xllamacpp.
 """
@@ -21,15 +21,15 @@ from chat.answering.prompts import compose
 from ragsite.processes.machine import WORK_SCORE, available_memory_mib, find_port_problem, is_answering, raise_oom_score
 
 HOST = "127.0.0.1"
-# MiB besides the file of a small model: context cache, work space, kept prompts.
+# In MiB, besides the file of a small model: the context, work space, and cached prompts.
 OTHER_MIB = 512
 KEPT_PROMPTS_MIB = 256
-# `serve` announces the site without the model after this time.
+# If the model is not loaded after this time, `serve` announces the site without it.
 LOADING_SECONDS = 90.0
 
 
 def find_problem() -> str:
-    """Return why the model cannot be served, or ""."""
+    """Return why the model cannot be served; "" if it can."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:
@@ -62,7 +62,6 @@ def main() -> None:
     if found := find_problem():
         sys.exit(found)
     raise_oom_score(WORK_SCORE)
-    # The import takes 100 MB, which only this process needs.
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -70,15 +69,15 @@ def main() -> None:
     parameters.model_alias = {settings.OPENAI_MODEL}
     parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
-    # Two simultaneous answers are each half as fast.
+    # One answer at a time, because two at once would each be half as fast.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
-    # n_cache_reuse would keep states that depend on another reader's prompt.
+    # n_cache_reuse is 0: else states would be reused that depend on the prompt of another reader.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
-    # A second layout of the weights is slower on x86-64 and takes half as much memory again.
+    # A second layout of the weights would be slower on x86-64, and take half as much memory again.
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
-    # No page of another site may call the model, and no caller sees the questions of others.
+    # Pages of other sites may not call the model, and callers may not see the questions of others.
     parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
     parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
     parameters.verbosity = 1
@@ -86,7 +85,7 @@ def main() -> None:
         server = xllamacpp.Server(parameters)
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
-    # The common beginning of all prompts is read before the first question.
+    # All prompts begin alike. The model reads this beginning before the first question.
     prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
@@ -94,15 +93,15 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Test the model's function calls before a reader waits for it."""
+    """Test now whether the model calls functions correctly, so that no reader waits for it."""
     django.setup()
-    # Supervisors other than `serve` have not loaded Django's models.
+    # Under other supervisors than `serve`, Django's models are not loaded yet.
     from chat.answering import model_trial
 
     try:
         model_trial.uses_functions(settings.OPENAI_MODEL)
     except (DatabaseError, OperationalError) as error:
-        print(f"The model is tried with the first question about a table: {error}")  # the Procfile's log
+        print(f"The model is tried with the first question about a table: {error}")
     finally:
         connections.close_all()
 

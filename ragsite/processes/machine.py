@@ -1,4 +1,4 @@
-"""Resources of this machine or container: processors, memory, ports, disk ballast, OOM scores. No Django."""
+"""Resources of this machine or container: processors, memory, ports, disk space, and OOM scores. No Django."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# Linux without memory ends the highest score first: workers, then other processes that `serve` restarts, then the
-# database.
+# Without memory, Linux ends the processes with the highest score first: here workers, then other processes that `serve`
+# restarts, and last the database.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -30,12 +30,12 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# Free space below which the ballast is deleted.
+# With less free space than this, the file that reserves space is deleted.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
 def lock_file(path: Path) -> IO[bytes] | None:
-    """Return the locked file until it is closed or this process ends; None if another process locked it.
+    """Lock a file and return it; None if another process has locked it. Closing it, or exiting, ends the lock.
 
     Child processes do not inherit the lock.
     """
@@ -49,26 +49,24 @@ def lock_file(path: Path) -> IO[bytes] | None:
 
 
 def available_cores(root: Path = _CGROUPS) -> int:
-    """Return the number of processors of this process or its container, whichever is less; at least 1."""
-    # macOS lacks it.
+    """Return how many processors this process may use, on the machine or in its container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+    with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
         quota, period = (root / "cpu.max").read_text().split()
         cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
-    """Return the memory of the machine or the container, whichever is less."""
     total: int = psutil.virtual_memory().total
-    with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+    with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
         total = min(total, int((root / "memory.max").read_text()))
     return total // 2**20
 
 
 def find_port_problem(host: str, port: int) -> str:
-    """Return the system's reason why no server can listen on the port, or ""."""
+    """Return why no server can listen on the port, in the system's words; "" if one can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -90,23 +88,23 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 
 
 def raise_oom_score(score: int) -> None:
-    """Have the kernel end this process and its children before processes with a lower score. Only on Linux.
+    """Let Linux end this process and its children before others, if memory runs out.
 
-    A higher score is kept: only root may lower it.
+    A score that is already higher stays, because only root may lower it.
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
-def end_with(parent: int, name: str) -> None:
-    """Have the kernel kill this process with its ``parent``, and rename the process. Only on Linux.
+def die_with(parent: int, name: str) -> None:
+    """Let Linux kill this process when its ``parent`` ends, and rename the process.
 
-    An orphan would keep the port or a task.
+    Else it could stay alive and keep a port or a task.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # SIGTERM would make a worker wait for its tasks.
+        # SIGKILL, because after SIGTERM a worker would wait for its tasks.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -115,9 +113,9 @@ def end_with(parent: int, name: str) -> None:
 def keep_ballast(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Delete the file that reserves space if the disk is full; create it again later. Call it repeatedly.
+    """Keep a file that reserves disk space: delete it if the disk is full, create it again later. Call it repeatedly.
 
-    PostgreSQL without any space stops at its next checkpoint, and then reading fails too.
+    Without any space, PostgreSQL stops at its next checkpoint, and then nothing can be read either.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free
@@ -132,7 +130,6 @@ def keep_ballast(
     try:
         os.posix_fallocate(file, 0, size_bytes)
     except OSError:
-        # The disk filled at this moment.
         path.unlink()
     finally:
         os.close(file)

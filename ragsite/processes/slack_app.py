@@ -1,4 +1,4 @@
-"""The process of the Slack app, `python -m ragsite.processes.slack_app`: it receives by Socket Mode, and answers."""
+"""The process of the Slack app, `python -m ragsite.processes.slack_app`. It uses Slack's Socket Mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def main() -> None:
     try:
         replies = Replies()
         if settings.SLACK_APP_TOKEN:
-            # Storing a question takes milliseconds.
             SocketModeHandler(get_app(), settings.SLACK_APP_TOKEN, concurrency=2).connect()  # type: ignore[no-untyped-call]
     except SlackApiError as error:
         sys.exit(f"Slack refused the tokens: {error.response['error']}.")

@@ -1,6 +1,7 @@
-"""Run the processes of a Procfile, and restart processes that die.
+"""Run the processes of a Procfile, and restart those that die.
 
-Forks share the supervisor's memory. Its threads and database connections would not survive a fork, so it has none.
+The processes are forks, so they share the supervisor's memory. The supervisor has no threads and no database
+connections, because these would not survive a fork.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ragsite.processes import machine
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
-# The death of a process that lived this long is a new event.
+# If a process dies after this time, earlier failures are forgotten, and it is restarted at once.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
@@ -60,7 +61,7 @@ def supervise(
     on_tick: Callable[[], None],
     stop_seconds: float = STOP_SECONDS,
 ) -> None:
-    """Keep the processes running until SIGINT or SIGTERM; ``on_tick`` is called twice a second."""
+    """Run the processes until SIGINT or SIGTERM. ``on_tick`` is called twice a second."""
     told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _frame: told_to_stop.append(number))
@@ -71,7 +72,6 @@ def supervise(
                 _tend(process, environment, say)
             counts = json.dumps({process.name: process.restarts for process in processes})
             if counts != written:
-                # On a full disk, the next tick tries again.
                 with contextlib.suppress(OSError):
                     (data_dir / RESTARTS_FILE).write_text(counts)
                     written = counts
@@ -104,15 +104,17 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Become the process, as leader of a group that Ctrl-C does not reach: the supervisor stops all in order."""
+    """Turn this fork into the process.
+
+    Ctrl-C does not reach it, because the supervisor stops all processes in order.
+    """
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    machine.end_with(parent, f"ragsite-{process.name}")
+    machine.die_with(parent, f"ragsite-{process.name}")
     machine.raise_oom_score(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
-        # This environment's Python may not be first in PATH.
         program = sys.executable if process.command[0] == "python" else process.command[0]
         os.execvp(program, [program, *process.command[1:]])  # noqa: S606
     sys.argv = process.command[2:]
@@ -125,7 +127,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout takes a child that became another program for ended.
+        # `join` with a timeout is not used: it takes a child that now runs another program for ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:
@@ -134,7 +136,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
 
 
 def restarts(data_dir: Path) -> dict[str, int]:
-    """Return the number of restarts of each process since the start of `serve`; empty without it."""
+    """Return how often `serve` has restarted each process since its start; empty if it does not run."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())
         return found

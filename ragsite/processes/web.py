@@ -1,6 +1,6 @@
-"""The web server: settings and hooks of gunicorn (`--config python:ragsite.processes.web`), limits on connections.
+"""Settings and hooks of the web server, gunicorn (`--config python:ragsite.processes.web`), and limits on connections.
 
-Its first process loads the site and forks the others, without threads and connections, which would not survive.
+Its first process loads the site and forks the others. Threads and connections would not survive, so it has none.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ from core.api.callers import network_of
 from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.operations import shared_metrics
-from ragsite.processes.machine import end_with
+from ragsite.processes.machine import die_with
 from retrieval.documents import sandbox
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# A silent process is killed, and a silent request's body refused, after this time.
+# After this time, a process that is silent is killed, and a request whose body is silent is refused.
 SILENT_SECONDS = 15
-# Open streams continue after a stop signal: `serve` waits for ten seconds in all.
+# Open streams continue this long after the signal to stop. `serve` waits for ten seconds in all.
 STREAM_SECONDS = 3
-# Afterwards answers are saved within this time.
+# Time to save answers after the streams have ended.
 STOP_SECONDS = 5
-# Database connections of all processes; a single one may use half.
+# Database connections of all processes together. One process may use at most half.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# For the headers of a connection's first request; `keepalive` limits later ones.
+# A new connection must send its first headers within this time. `keepalive` limits later requests.
 HEADER_SECONDS = 10.0
-# Open connections per address and process, and files reserved for other uses.
+# The most connections of an address to one process, and the number of files that are left for other uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# A process passes the next connection to others once per open connection, up to this number, for this time.
+# Before a process takes a new connection, it waits once for each connection that it has, at most MOST_WAITS times. So
+# processes with fewer connections take it first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -73,9 +74,9 @@ _LOADED_BEFORE = (
 
 
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """A connection that is closed when its first headers take too long, or when there are too many.
+    """A connection that is closed if its first headers take too long, or if there are too many connections.
 
-    Proxies' addresses have no limit.
+    The number for each address is not limited if there are proxies, which have one address for many users.
     """
 
     _network = ""
@@ -106,9 +107,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket: each process accepts one connection at a time, the least busy first.
+    """A listening socket from which a process accepts one connection at a time. Busy processes wait for others.
 
-    asyncio would accept all waiting connections at once, in the first process to wake.
+    Without it, asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any
@@ -116,7 +117,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Skip: the socket listens already."""
+        """Do nothing: the socket is listening already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -142,7 +143,6 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
         super().init_process()
 
 
-# The worker looks up its connections' class by this name.
 gasgi.ASGIProtocol = Connection
 
 
@@ -150,19 +150,19 @@ _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
 worker_class = Worker
-# More processes than simultaneous answers would be idle.
+# Each process writes at least one answer, so more processes than answers would be idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A full or slow disk must not delay the file that shows that a process lives.
+# The file shows that a process lives. In memory, a full or slow disk does not delay it.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
-# DRF and Django read `X-Forwarded-For` and `-Proto` by NUM_PROXIES and HTTPS; gunicorn does not.
+# gunicorn must not read `X-Forwarded-For` and `-Proto`: DRF and Django do, as NUM_PROXIES and HTTPS say.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
-# Its thread would not survive the forks.
+# The control socket has a thread, which would not survive the forks.
 control_socket_disable = True
 errorlog = None
 loglevel = "warning"
@@ -181,7 +181,7 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # Streams release their connection while they wait for a model.
+    # A few connections are enough, because a stream releases its connection while it waits for a model.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
@@ -189,7 +189,7 @@ def on_starting(server: Any) -> None:
         # `ragsite.postgres.backend` checks the pool's connections.
         database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
-    # The garbage collector would copy the objects' memory in each fork.
+    # Frozen objects stay shared: the garbage collector would copy their memory in each fork.
     gc.collect()
     gc.freeze()
 
@@ -197,16 +197,16 @@ def on_starting(server: Any) -> None:
 def post_fork(server: Any, worker: Any) -> None:
     from chat.streaming.admission import ADMISSION
 
-    end_with(server.pid, f"ragsite-web-{worker.age}")
+    die_with(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Streams continue until then; the first process kills this one a little later.
+    # Streams may continue for this time. A little later, gunicorn's first process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
     prepare_model(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn's handler needs the event loop, which hangs. This one writes each thread's position, even if Python
-    # hangs, and ends the process.
+    # gunicorn's own handler needs the event loop, which hangs when this signal comes. This handler works even if Python
+    # hangs: it writes where each thread is, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -234,27 +234,25 @@ def preload() -> None:
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared
     sandbox.state()
-    # Compiled templates stay in the cache.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
-    # This loads all views and the admin.
     get_resolver()._populate()
 
 
 @functools.cache
 def load_model() -> None:
-    """Open the embedder for the forks, once the database says which one made the stored vectors."""
+    """Open the site's embedder before the web processes fork. Log if it differs from that of the stored vectors."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
             logger.warning("%s", notice)
     except (RagsiteError, ImproperlyConfigured):
-        pass  # the log already says so
+        pass
     connections.close_all()
 
 
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Run ``step`` if the embedder runs in this process; /readyz and each answer report a fault."""
+    """Call ``step`` with the embedder if it runs in this process. Errors are only logged; /readyz reports them too."""
     try:
         embedder = embedder_choice.get_embedder()
         if isinstance(embedder, OnnxEmbedder):

@@ -1,7 +1,7 @@
-"""A worker's pool of processes in which the death of one process, or of the worker, does not stop the others.
+"""A pool of worker processes in which a process that dies does not stop the others.
 
-Celery's processes take tasks from one pipe under a lock that a killed process would keep; the kernel releases its
-locks.
+Celery's own pool has one pipe for all processes, under a lock that a killed process keeps. The locks of this pool are
+released by the kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _begin_threads(instance: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Kill this process after the worker ends; PR_SET_PDEATHSIG would also act when a thread ends."""
+    """Kill this process when the worker ends. PR_SET_PDEATHSIG is not used: it also acts when a thread ends."""
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

@@ -21,14 +21,10 @@ refuse_gone()
 VERSION = "0.1.0"
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
-# Earlier keys still open sessions, links and secrets of authenticator apps.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
-# Error pages with settings and code are never shown.
 DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-# A name with a leading dot includes its subdomains.
 _NAMED_HOSTS = [host.lstrip(".") for host in ALLOWED_HOSTS if host != "*"]
-# What addresses in messages begin with.
 SITE_URL = f"http{'s' * HTTPS}://{next(iter(_NAMED_HOSTS), 'localhost')}"
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
@@ -66,7 +62,6 @@ if SAML_ENTITY_ID:
 if MCP_SIGN_IN:
     INSTALLED_APPS.append("allauth.idp.oidc")
 if (BASE_DIR / "bench").is_dir():
-    # Bench is for development; an installation leaves it out.
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
@@ -104,7 +99,7 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# Other apps translate some of the same words differently.
+# All translations are here, because other apps translate some words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 FORMAT_MODULE_PATH = ["ragsite.formats"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
@@ -112,7 +107,7 @@ TIME_ZONE = env.text("TIME_ZONE", "UTC")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers refuse plain HTTP for a year, also for subdomains.
+# Browsers refuse plain HTTP to the site and its subdomains for a year.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS

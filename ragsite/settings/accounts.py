@@ -10,20 +10,18 @@ from ragsite.settings import env
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
-# off: no sign-up; invitation: invited people; domains: also people who confirm an address of these domains.
+# off: no one can sign up. invitation: invited people can. A list of domains: also people with an address of a domain.
 SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP", "off")]
 SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
 if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
     raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.text('SIGN_UP')!r}.")
-# Superusers keep theirs, in case the provider does not answer.
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.flag("HTTPS", False)
-# Browsers offer passkeys only with HTTPS, and on localhost.
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
-# Port 465 has TLS from the first byte, port 25 is for the own network, other ports use STARTTLS.
+# Port 465 uses TLS from the first byte, and other ports STARTTLS, except port 25, which is for the site's own network.
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
 EMAIL_TIMEOUT = 10
@@ -49,9 +47,9 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = EMAIL_SUBJECT_PREFIX
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
-# allauth's own generator would mark an address as unconfirmed.
+# allauth's own generator would mark the user's address as unconfirmed.
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
-# ragsite.accounts.sign_in_limits counts failures of every way to sign in.
+# ragsite.accounts.sign_in_limits counts the failures of all ways to sign in.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": None}
 
 MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
@@ -63,10 +61,8 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else
 MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_TOTP_ISSUER = "Ragsite"
-# Steps of half a minute, for inexact clocks.
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-# People from a provider may have no address.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
 OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
@@ -77,16 +73,16 @@ OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
 OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
 OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
-# Rights follow the provider at each sign-in.
+# Rights are read from the provider at each sign-in, so sessions are short.
 OIDC_SESSION_HOURS = 12.0
-# API keys of provider-only accounts are refused after this time without a sign-in.
+# After this time without a sign-in, the API keys of an account without a password are refused.
 OIDC_KEY_DAYS = 30.0
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
-# The content security policy forbids forms that lead to another site. A link can begin only a sign-in.
+# A form may not lead to another site (content security policy), so a link begins the sign-in, and can do nothing else.
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:
@@ -106,7 +102,6 @@ if OIDC_SERVER_URL:
         ],
     }
 
-# SAML needs python3-saml (requirements-saml.txt).
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
 if SAML_ENTITY_ID:
@@ -136,10 +131,9 @@ if SAML_ENTITY_ID:
         ]
     }
 
-# People connect programs at /mcp: allauth is their OAuth server.
+# If set, people connect programs to /mcp by signing in; allauth is the OAuth server.
 MCP_SIGN_IN = env.flag("MCP_SIGN_IN", False)
 IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
-# The protocol's clients register themselves; a person grants their rights.
 IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
 IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
@@ -147,9 +141,7 @@ IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
 if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS):
     raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL or SAML_ENTITY_ID.")
 
-# The second backend keeps old sessions; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
-# Wrong passwords for one account from one address within 15 minutes.
 SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

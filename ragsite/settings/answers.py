@@ -8,12 +8,11 @@ from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# From the queue to the saved answer. A local model writes one answer at a time.
+# The most time from asking to the saved answer. A local model writes one answer at a time, so questions wait longer.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers written at once by one web server; ANSWERS_WAITING more may wait.
+# Answers that one web server writes at once. ANSWERS_WAITING more may wait.
 ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
-# Share of running and waiting answers per caller: an account, or an address.
 CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 WIDGET_SITES = env.names("WIDGET_SITES")
@@ -23,25 +22,22 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# Small models that may refuse do so for half of the answerable questions (ADR 48).
+# If they may refuse, small models refuse half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-# A changed document, model, profile or release invalidates an answer sooner.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer; a language model named here judges too. The setting is separate, because a model flatters
-# its own answers.
+# Rules judge every answer. The language model that is set here judges too. It is set apart from the model that writes,
+# because a model judges its own answers too well.
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
-# Per request; an answer needs 10 to 20.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
-# Conversations and audit entries are deleted after these days; 0 keeps them.
+# Conversations and audit entries are deleted after this number of days. 0: never.
 CONVERSATION_DAYS = env.number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.number("AUDIT_DAYS", 0)
 
-# Each process uses up to 6 connections to PostgreSQL, which allows 100 by default.
 WEB_CONCURRENCY = max(1, env.number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

@@ -6,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# The rate of each caller; searches get twice as many.
+# The rate for each caller. Searches are allowed at twice this rate.
 ASK_RATE = env.text("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
@@ -14,7 +14,7 @@ _questions, _period = int(_rate[1]), _rate[2]
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        # The first class makes a call without credentials get 401.
+        # This class comes first: it decides that a request without credentials gets 401 and not 403.
         API_KEY_AUTHENTICATION,
         "rest_framework.authentication.SessionAuthentication",
         "rest_framework.authentication.BasicAuthentication",
@@ -24,7 +24,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
-    # Trusted proxies in front of the site. Addresses from others are ignored.
+    # The number of trusted proxies in front of the site. Addresses that others send are ignored.
     "NUM_PROXIES": env.number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
@@ -44,12 +44,10 @@ SPECTACULAR_SETTINGS = {
         {"name": "OpenAI", "description": "For clients of OpenAI's protocol."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,
-    # The schema is public, so credentials are ignored.
     "SERVE_AUTHENTICATION": [],
-    # Fields that PATCH requires are marked as required.
     "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
-    # Keyboards and screen readers cannot use a link inside each button.
+    # Deep links would be links inside buttons, which keyboards and screen readers cannot use.
     "SWAGGER_UI_SETTINGS": {"deepLinking": False},
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {

@@ -1,5 +1,3 @@
-"""The process environment, `.env` included, read with a type and a clear error."""
-
 from __future__ import annotations
 
 import contextlib
@@ -69,7 +67,7 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
 
 
 def https_url(name: str) -> str:
-    """Return a trusted address, which must be encrypted except on this machine."""
+    """Return an address. It must use HTTPS, unless it is on this machine."""
     value = text(name).rstrip("/")
     parts = urlsplit(value)
     if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
@@ -85,7 +83,7 @@ def mail_server(name: str) -> tuple[str, int, str, str]:
     except ValueError:
         host, port = "", 0
     if text(name) and not (parts.scheme == "smtp" and host):
-        # The value may contain a password, so the message omits it.
+        # The message does not repeat the value, because it may contain a password.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
@@ -98,13 +96,13 @@ def kept_secret_key(data_dir: Path) -> str:
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)  # fails if another process was first; its key then counts
+            os.link(fresh, path)  # fails if another process was faster; its key is used then
         fresh.unlink()
     return path.read_text()
 
 
 class DatabaseParameters(TypedDict):
-    """Parameters of Django's connection. ``OPTIONS`` are the others of the address."""
+    """Parameters of Django's database connection. ``OPTIONS`` are those in the query of the address."""
 
     NAME: str
     USER: str

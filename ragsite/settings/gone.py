@@ -1,4 +1,4 @@
-"""Removed settings. The site refuses to start if one is still set, and says what replaced it."""
+"""Settings that no longer exist. If one is still set, the site does not start and says what replaced it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
 def refuse_gone() -> None:
-    """Refuse settings that no longer exist. Raises: ImproperlyConfigured."""
+    """Raise ImproperlyConfigured if a setting that no longer exists is set."""
     for name, now in GONE.items():
         if env.text(name):
             raise ImproperlyConfigured(

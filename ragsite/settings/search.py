@@ -22,7 +22,6 @@ BUILT_IN_EMBEDDERS = {
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
-# If empty, `retrieval.index.embedder_choice` chooses a built-in embedder.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _make_backend(
@@ -31,7 +30,6 @@ if EMBEDDING_BASE_URL:
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=EMBEDDING_MODEL or "text-embedding-3-small",
         dimension=env.number("EMBEDDING_DIMENSION", 1536),
-        # Afterwards keywords alone search.
         query_timeout_seconds=2.5,
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
@@ -43,13 +41,10 @@ elif EMBEDDING_MODEL and not EMBEDDER:
         dimension=env.number("EMBEDDING_DIMENSION", 0) or None,
         **_IN_THIS_PROCESS,
     )
-# A language model does some of retrieval's work.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
-# A GGUF file, which a process of the site serves (ragsite/processes/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
-# On 127.0.0.1; another site can use it by OPENAI_BASE_URL.
 LOCAL_MODEL_PORT = 8411
 LOCAL_MODEL_THREADS = available_cores()
 if LOCAL_MODEL:
@@ -59,30 +54,27 @@ if LOCAL_MODEL:
     OPENAI_BASE_URL = f"http://127.0.0.1:{LOCAL_MODEL_PORT}/v1"
     OPENAI_MODEL = OPENAI_MODEL or Path(LOCAL_MODEL).stem
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
-# The limit of a whole answer.
 OPENAI_TOTAL_SECONDS = 300.0
 OPENAI_MAX_TOKENS = env.number("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
-# Rules, sources and question. A processor reads about 90 tokens a second into a model of 1.5 billion parameters.
+# Tokens for rules, sources and question. A processor reads about 90 tokens a second with a model of 1.5 billion
+# parameters.
 OPENAI_PROMPT_TOKENS = env.number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: BackendSetting = {}
-# A local model writes one text at a time, and would be late.
 if HAS_MODEL and not LOCAL_MODEL:
     QUERY_REFORMULATOR = _make_backend(
         "retrieval.search.understanding.model_reformulator.ModelReformulator",
         **_MODEL,
-        # Afterwards the original question is searched.
         timeout_seconds=4.0,
     )
-# Each passage of every document costs a call.
 QUESTION_GENERATOR: BackendSetting | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
-# Profiles choose a reranker by its name; unused ones are not loaded.
+# Search profiles choose a reranker by its name. Only those in use are loaded.
 RERANKERS: dict[str, BackendSetting] = {}
 RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
@@ -104,10 +96,10 @@ RETRIEVAL_DEFAULT_METHOD = "zscore"
 RETRIEVAL_TOP_K = 8
 RETRIEVAL_DEPTH = 50
 RETRIEVAL_RERANKER = "none"
-# False leaves only vector search, whatever profile is published.
+# If False, searches use only vectors, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
-# Robertson and Zaragoza, 2009. Passages keep their stored weights until `manage.py reconcile --repair`.
+# Robertson and Zaragoza, 2009. After a change, stored passages keep their weights until `manage.py reconcile --repair`.
 BM25_K1, BM25_B = env.two_numbers("BM25", 1.2, 0.75)
 if BM25_K1 == 0 or BM25_B > 1:
     raise ImproperlyConfigured("BM25 must be k1 above 0 and b from 0 to 1, as in 1.2,0.75.")

@@ -20,73 +20,69 @@ DATABASES: dict[str, dict[str, object]] = {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
-        # The web server's processes have a pool instead (ragsite/processes/web.py).
+        # The processes of the web server use a pool instead (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,
     }
 }
 
 CACHES: dict[str, dict[str, str | dict[str, int]]] = {
-    # All processes share it: allauth counts its limits here.
+    # This cache is shared by all processes, because allauth counts in it.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
-        # A caller must not be able to evict the counts of others.
+        # The cache is large, so that a caller cannot remove the counts of others by filling it.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
-    # For values that each process can compute itself.
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
-# pgmq ignores the host in the URL: the queue is in the site's database.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
-    # Longer than any task may run, or the broker would give it to a second worker.
+    # This is longer than any task may run; else the broker would give a running task to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
-        # pgmq finds no socket in a URL, so the parameters are keywords.
+        # The address is rewritten as keywords, because pgmq does not find a socket in a URL.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        # Blocking in one queue would delay the others. Four polls a second would take 3.6 % of a core of an idle site.
+        # pgmq does not wait in one queue, because this would delay the others. Four polls a second take 3.6 % of a
+        # core, if the site is idle.
         "wait_time_seconds": 0,
         "polling_interval": 0.5,
         "pool_size": 4,
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # The defaults had not returned a killed worker's tasks after 45 seconds.
+    # With the default values, tasks of a killed worker had not returned after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
     "deliveries": ("retrieval.tasks.deliver_webhook", "chat.tasks.send_change_notice"),
-    # These tasks wait for a language model, or take long.
     "judgements": (
         "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
     ),
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes all. During an update, older code sends to `celery`.
+# A worker without `--queues` takes tasks from all these queues. During an update, old processes send to `celery`.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "ragsite.processes.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
-# KiB. A child that has grown beyond it is replaced after its task.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
-# The file's time shows when the schedule was last read.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 
 
 class ScheduledTask(TypedDict):
-    """A task that the scheduler sends, every so many seconds or at a time of day."""
+    """A task that the scheduler sends, at an interval in seconds or at a time of day."""
 
     task: str
     schedule: float | crontab
@@ -102,16 +98,14 @@ CELERY_BEAT_SCHEDULE: dict[str, ScheduledTask] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # The next task does the same. Clocks of machines differ by minutes.
+    # A late task is dropped, because the next one does the same. The time allows for clocks that differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
-# The exporter reads OpenTelemetry's other variables.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-# Text logs are for people, so they omit these lines.
 LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {
     "version": 1,

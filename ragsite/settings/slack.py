@@ -6,12 +6,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# Slack needs slack-bolt (requirements-slack.txt).
 SLACK_BOT_TOKEN = env.text("SLACK_BOT_TOKEN")
-# For Socket Mode, and for events over HTTP.
 SLACK_APP_TOKEN = env.text("SLACK_APP_TOKEN")
 SLACK_SIGNING_SECRET = env.text("SLACK_SIGNING_SECRET")
-# `collection@account` by channel; `*` names the collection of other channels and of direct messages.
+# `collection@account` for each channel. `*` sets the collection of all other channels and of direct messages.
 SLACK_CHANNELS = env.pairs("SLACK_CHANNELS")
 SLACK_API_URL = "https://slack.com/api/"
 

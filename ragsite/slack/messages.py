@@ -1,5 +1,3 @@
-"""Write answers as messages of Slack."""
-
 from __future__ import annotations
 
 import re
@@ -12,13 +10,13 @@ from django.utils.translation import gettext as _
 from markdown_it.token import Token
 
 from chat.models import Answer
-from chat.pages.answer_markdown import MARKDOWN, permit
-from chat.pages.answer_text import whole_text
-from chat.pages.cards import result_cards
+from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
+from chat.pages.answer_text import render_whole_text
+from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# Slack allows 3000 characters in a section and 50 blocks in a message.
+# Slack allows 3000 characters for a section, and 50 blocks for a message.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -36,18 +34,18 @@ def write_link(address: str, label: str) -> str:
 
 
 def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
-    """Return Markdown in Slack's format, with ``cited`` addresses by marker, and links to ``addresses`` alone."""
+    """Convert Markdown to Slack's format. ``cited`` has an address for each marker; only ``addresses`` become links."""
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
-        "addresses": permit(addresses),
+        "addresses": map_linkable_addresses(addresses),
     }
     return _Writer().write(MARKDOWN.parse(text, env))
 
 
 @dataclass(slots=True)
 class _Writer:
-    """The state of the blocks around a token: open lists with their next numbers (None: bullets), and table rows."""
+    """The state while a text is converted: open lists with their next number (None: bullets), and rows of a table."""
 
     lists: list[int | None] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
@@ -89,7 +87,6 @@ class _Writer:
                 lines, self.rows = [" | ".join(row) for row in self.rows], []
                 return f"{_FENCE}\n{_write_code(chr(10).join(lines))}\n{_FENCE}\n\n"
             case "inline" if self.rows:
-                # A code block shows no links.
                 self.rows[-1].append(token.content)
             case "inline":
                 return "".join(_write_inline(token.children or []))
@@ -123,12 +120,12 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _write_code(text: str) -> str:
-    # A blank without width keeps the fence closed.
+    # A space without width keeps text from closing the code block.
     return escape(text).replace(_FENCE, "`\u200b``")
 
 
 def split_sections(text: str) -> list[str]:
-    """Return ``text`` in parts that fit into a section; each part of a code block is fenced."""
+    """Split a text into parts that fit into a section. Each part of a code block gets its own fences."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):
@@ -146,7 +143,6 @@ def _cut_line(line: str) -> Iterator[str]:
     while len(line) > most:
         at = line.rfind(" ", 0, most)
         at = at if at > 0 else most
-        # A link is not cut.
         link = line.rfind("<", 0, at)
         at = link if link > max(0, line.rfind(">", 0, at)) else at
         yield line[:at]
@@ -155,7 +151,7 @@ def _cut_line(line: str) -> Iterator[str]:
 
 
 def _build_section(text: str) -> Block:
-    # `verbatim`: Slack makes no mentions and links of its own.
+    # With `verbatim`, Slack does not turn words into mentions and links.
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
@@ -164,15 +160,15 @@ def _build_context(text: str) -> Block:
 
 
 def build_message(answer: Answer, note: str) -> list[Block]:
-    """Return a finished answer as blocks: its text, its sources, a note on whose rights applied, and feedback."""
+    """Return the blocks of a finished answer: its text, its sources, ``note``, and buttons to rate it."""
     turn = build_turn(answer)
-    told = payloads.completed(answer, answer.citations.all())
+    told = payloads.build_completed(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
-    sections = split_sections(to_mrkdwn(whole_text(told), cited, turn.addresses))
+    sections = split_sections(to_mrkdwn(render_whole_text(told), cited, turn.addresses))
     if len(sections) > MOST_SECTIONS:
         sections = [*sections[:MOST_SECTIONS], "…"]
     named = {each.marker: (f"[{each.marker}] ", each.title, each.where, each.href) for each in turn.citations}
-    others = [("• ", each.title, each.where, each.href) for each in result_cards(told["alternatives"])]
+    others = [("• ", each.title, each.where, each.href) for each in build_result_cards(told["alternatives"])]
     sources = [
         f"{sign}{write_link(f'{settings.SITE_URL}{href}' if href else '', ' · '.join(filter(None, (title, where))))}"
         for sign, title, where, href in dict.fromkeys([*(named[marker] for marker in sorted(named)), *others])

@@ -1,4 +1,4 @@
-"""Take messages and clicks from Slack. A message is stored before Slack hears that it came."""
+"""Receive messages and clicks from Slack. A message is stored before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from slack_bolt import App
     from slack_sdk import WebClient
 
-# Set when a question was stored in this process.
 RECEIVED = threading.Event()
-# Other subtypes are edits, deletions, joins, and messages of programs.
+# Messages with another subtype are edits, deletions, joins, or come from programs.
 _ASKING_SUBTYPES = (None, "file_share", "thread_broadcast")
 _MENTION = re.compile(r"<@[^<>]{1,100}>")
 _ENTITY = re.compile(r"<([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
@@ -51,14 +50,14 @@ def _build_app(token: str, secret: str, _url: str) -> App:
     from slack_bolt.authorization import AuthorizeResult
 
     def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        # Bolt would ask Slack, and drop the message if Slack did not answer.
+        # Bolt would ask Slack for this, and drop the message if Slack does not respond.
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, bot_token=token)
 
     app = App(
         client=build_client(),
         signing_secret=secret,
         authorize=authorize,
-        # A message that was not stored is not acknowledged: Slack sends it again.
+        # A message is acknowledged after it is stored. If that fails, Slack sends it again.
         process_before_response=True,
     )
     for name in ("app_mention", "message"):
@@ -71,7 +70,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
 @csrf_exempt
 @require_POST
 def events(request: HttpRequest) -> HttpResponse:
-    """Answer an event that Slack signed and sent over HTTP."""
+    """Handle an event that Slack sends over HTTP, if its signature is right."""
     if not (settings.SLACK_BOT_TOKEN and settings.SLACK_SIGNING_SECRET):
         raise Http404
     from slack_bolt.adapter.django.handler import to_bolt_request, to_django_response
@@ -81,7 +80,7 @@ def events(request: HttpRequest) -> HttpResponse:
 
 
 def receive(event: Mapping[str, Any]) -> None:
-    """Store a question once, however often Slack delivers it."""
+    """Store the question of a message. If Slack delivers the message again, nothing changes."""
     channel, sent_at = str(event.get("channel", "")), str(event.get("ts", ""))
     is_direct = event.get("channel_type") == "im" and channel.startswith("D")
     is_for_us = is_direct or event["type"] == "app_mention"
@@ -104,13 +103,11 @@ def receive(event: Mapping[str, Any]) -> None:
 
 
 def read_text(text: str) -> str:
-    """Return the words of a message, without mentions of people."""
     text = _ENTITY.sub(lambda found: found[2] or found[1], _MENTION.sub(" ", text))
     return html.unescape(text).replace("\x00", "").strip()
 
 
 def rate(ack: Callable[[], None], body: Mapping[str, Any], client: WebClient) -> None:
-    """Store the asker's verdict on an answer."""
     action, person = body["actions"][0], body["user"]["id"]
     try:
         said = _keep_rating(action["value"], person, is_helpful=action["action_id"] == "helpful")

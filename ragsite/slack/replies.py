@@ -1,5 +1,3 @@
-"""Answer the questions that came from Slack, each in its thread."""
-
 from __future__ import annotations
 
 import logging
@@ -30,7 +28,7 @@ from core.jobs import acquire_lease, heartbeat, pause_after
 from core.user_types import AnyUser
 from ragsite.accounts.claims import is_stale
 from ragsite.models import SlackQuestion
-from ragsite.models.account import users_with
+from ragsite.models.account import find_users_by_address
 from ragsite.slack.messages import Block, build_message, escape
 from ragsite.slack.receiving import RECEIVED, build_client
 
@@ -42,13 +40,15 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 4
 POLL_SECONDS = 1.0
 NOTIFICATION_CHARACTERS = 200
-# Names our messages, to find one after a crash.
 _METADATA = "ragsite_question"
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The user whose rights an answer has, its collection, the share of questions that it takes, and its language."""
+    """How to answer a question: with the rights of ``user``, from ``collection``, in ``language``.
+
+    ``caller`` is the account or person whose number of questions is limited.
+    """
 
     user: AnyUser
     collection: str
@@ -58,27 +58,27 @@ class Asker:
 
 
 class NotAnswered(Exception):
-    """The question is not answered; the message is for the asker."""
+    """The question is not answered. The user who asked reads the message."""
 
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the count of the caller, who is given as ``request``."""
+        """Return the cache key for a caller, who is given as ``request``."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 
 def is_member(person: Mapping[str, Any], team: str) -> bool:
-    """Return whether this is a person of our own workspace, and not of one that shares a channel with it."""
+    """Return whether the person belongs to the site's own workspace, and is no program and no guest of another one."""
     others = ("is_bot", "is_app_user", "is_stranger", "deleted")
     return person.get("team_id") == team and not any(person.get(name) for name in others)
 
 
 def find_account(person: Mapping[str, Any], team: str) -> User | None:
-    """Return the active account with the confirmed mail address of a member."""
+    """Return the active account with the confirmed e-mail address of a member; None if there is none."""
     address = str((person.get("profile") or {}).get("email") or "")
     if not is_member(person, team) or not address or person.get("is_email_confirmed") is not True:
         return None
-    accounts: list[User] = [user for user in users_with(address) if user.is_active]
+    accounts: list[User] = [user for user in find_users_by_address(address) if user.is_active]
     if len(accounts) != 1 or is_stale(accounts[0]):
         return None
     unconfirmed = EmailAddress.objects.filter(user=accounts[0], email__iexact=address, verified=False)
@@ -86,14 +86,11 @@ def find_account(person: Mapping[str, Any], team: str) -> User | None:
 
 
 class Replies:
-    """The questions that this process answers."""
-
     def __init__(self) -> None:
         self._client = build_client(settings.SLACK_BOT_TOKEN)
         self._team = str(self._client.auth_test()["team_id"])
 
     def run(self) -> None:
-        """Answer questions for ever."""
         busy: set[Future[None]] = set()
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="slack") as pool:
             while True:
@@ -108,7 +105,7 @@ class Replies:
                 RECEIVED.clear()
 
     def answer(self, question: SlackQuestion) -> None:
-        """Answer a leased question; after a failure it waits for another attempt, and in the end says so."""
+        """Answer a leased question. If it fails, another attempt follows; after the last one, tell the user."""
         try:
             with heartbeat(question):
                 self._answer(question)
@@ -153,7 +150,8 @@ class Replies:
                 user = account or user
                 note = "" if account else _("Your address in Slack has no account here: only public documents count.")
             elif name:
-                # Everybody in the channel reads the answer, so that the asker's own rights never count.
+                # In a channel, the channel's own account is used: all its members read the answer, so the rights of the
+                # person who asks must not decide.
                 user = self._find_channel_account(name) if is_member(person, self._team) else user
                 note = _("Answered from documents that this channel may read.")
             else:
@@ -178,7 +176,7 @@ class Replies:
         return account or AnonymousUser()
 
     def _announce(self, question: SlackQuestion) -> None:
-        """Show at once that the site searches, in one message, even after a crash."""
+        """Post a message that the site is searching. After a crash, the first one is found and used again."""
         if question.reply:
             return
         reply = self._find_reply(question) if question.attempts > 1 else ""
@@ -222,7 +220,7 @@ class Replies:
                 message = _("Too many questions at once. Please try again in %(seconds)d seconds.")
                 raise BudgetSpent(message % {"seconds": wait}, wait)
             with transaction.atomic():
-                # A kill leaves both the answer and its link, or neither.
+                # The answer and its link are stored in one transaction, so that a kill leaves both or neither.
                 question.lock()
                 question.answer = self._begin(question, asker)
                 question.write(answer=question.answer, text="")
@@ -232,10 +230,10 @@ class Replies:
         owner = asker.user if asker.user.is_authenticated else None
         of_thread = SlackQuestion.objects.filter(channel=question.channel, thread=question.thread)
         earlier = of_thread.filter(answer__isnull=False, answer__conversation__owner=owner).order_by("-pk").first()
-        return asking.begin(
+        return asking.create_answer(
             question.text,
             user=asker.user,
-            # A browser's name is hexadecimal, so that none can have this one.
+            # The key of a browser is hexadecimal, so no browser can have this one.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,
@@ -260,7 +258,7 @@ class Replies:
 
 
 def take(most: int) -> list[SlackQuestion]:
-    """Lease waiting questions, oldest first, at most this number."""
+    """Lease at most ``most`` waiting questions, oldest first."""
     rows = SlackQuestion.objects.filter(status=SlackQuestion.Status.WAITING).select_related("answer__conversation")
     waiting = SlackQuestion.waiting().values_list("pk", flat=True)[: max(0, most)]
     taken = (acquire_lease(rows, pk) for pk in waiting)

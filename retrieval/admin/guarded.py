@@ -74,7 +74,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
-        """Delete all of them, or none if one may not be deleted."""
+        """Delete all selected documents, or none if one of them may not be deleted."""
         collections = queryset.order_by().values_list("collection", flat=True).distinct()
         sentence = _t("Nothing was deleted. %s")
         with self.telling(request, DocumentRejected, sentence=sentence), lock_for_change(*collections):

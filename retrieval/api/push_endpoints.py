@@ -86,19 +86,19 @@ class _PushView(ApiView):
         source: Source = get_object_or_404(sources, pk=self.kwargs["source_id"])
         return source
 
-    def for_the_caller(self, error: Exception) -> Exception:
+    def convert_error(self, error: Exception) -> Exception:
         match error:
             case PushOutdated() | PushBusy():
                 return PushConflict(str(error))
             case PushForbidden():
                 return PermissionDenied(str(error))
             case SourceGone():
-                return super().for_the_caller(Http404())
+                return super().convert_error(Http404())
             case DiskFull():
                 return InsufficientStorage(disk.get_message())
             case DocumentRejected():
                 return ValidationError({"detail": str(error)})
-        return super().for_the_caller(error)
+        return super().convert_error(error)
 
 
 _ID = OpenApiParameter(
@@ -208,7 +208,7 @@ class PushBatchView(PushedDocumentView):
         except PushOutdated as error:
             return {**outcome, "result": "outdated", "status": status.HTTP_409_CONFLICT, "error": str(error)}
         except (DocumentRejected, PushBusy, PushForbidden, SourceGone, DiskFull) as error:
-            refusal = self.for_the_caller(error)
+            refusal = self.convert_error(error)
             code = refusal.status_code if isinstance(refusal, APIException) else status.HTTP_400_BAD_REQUEST
             return {**outcome, "status": code, "error": str(error)}
         if item is None or item.result == PushedItem.Result.DELETED:

@@ -10,7 +10,7 @@ from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, origin_of
+from core.encryption import SecretHolder, parse_origin
 from core.job_queue import enqueue_on_commit
 from core.jobs import Job, pause_after
 
@@ -45,7 +45,7 @@ class Webhook(SecretHolder):
 
     @property
     def destination(self) -> object:
-        return origin_of(self.address)
+        return parse_origin(self.address)
 
     def note(self, *, has_failed: bool) -> None:
         """Count failures in a row. After several, the webhook pauses, longer each time, until a delivery succeeds."""

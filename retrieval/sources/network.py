@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _t
 from lxml import etree
 
 from core import deadline
-from core.encryption import origin_of
+from core.encryption import parse_origin
 from core.http_client import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -191,7 +191,7 @@ class Client:
         headers: Mapping[str, str] = {},
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self._origin = origin_of(origin)
+        self._origin = parse_origin(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
         self._request_seconds = request_seconds
@@ -239,7 +239,7 @@ class Client:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
     ) -> Response:
-        is_own = origin_of(url) == self._origin
+        is_own = parse_origin(url) == self._origin
         own_headers = self._headers if is_own else {}
         auth = self._auth if is_own else None
         try:

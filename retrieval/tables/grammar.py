@@ -32,7 +32,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# A year after these words ends a period.
+# After these words a year is the end of a period, which no condition can express.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}

@@ -19,7 +19,7 @@ RULES = {
     )
     for rule in ("set aside", "addressed", "answer", "conceal", "send", "role", "reveal", "markup")
 }
-# Manuals are full of orders, so an order counts only next to an instruction.
+# Orders such as "Say that". They are found only next to an instruction, because manuals are full of orders.
 ORDER = re.compile("|".join(read_patterns("instructions", "order")), re.IGNORECASE)
 # Places stored with a document.
 MOST_SHOWN = 20

@@ -7,7 +7,7 @@ import time
 import httpx2
 import pytest
 
-from bench import with_constants
+from bench import build_environment
 from chat.models import Answer
 from tests.integration.test_killed import events_of
 from tests.support.model_server import model_server
@@ -36,7 +36,7 @@ def server(model, django_db_setup, django_db_blocker, tmp_path_factory):
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
         ANSWERS_AT_ONCE="1",
-        **with_constants(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
+        **build_environment(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
     )
     yield started
     started.stop()

@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Citation, Conversation, Feedback
-from evaluation.dashboard.dashboard_figures import activity, distributions
-from evaluation.dashboard.scope import scope_of
+from evaluation.dashboard.dashboard_figures import compute_activity, compute_distributions
+from evaluation.dashboard.scope import parse_scope
 from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
@@ -163,10 +163,10 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
         assert response.status_code in (302, 404), page
         assert "stairs" not in client.get(page, follow=True).content.decode(), page
     # The figures count what may be seen.
-    scope = scope_of({}, curator)
-    assert activity(scope)[1].asked == 1
-    assert [(found.metric, found.measured) for found in distributions(scope)] == [("groundedness", 1)]
-    assert activity(scope_of({}, User.objects.create_superuser("boss")))[1].asked == 2
+    scope = parse_scope({}, curator)
+    assert compute_activity(scope)[1].asked == 1
+    assert [(found.metric, found.measured) for found in compute_distributions(scope)] == [("groundedness", 1)]
+    assert compute_activity(parse_scope({}, User.objects.create_superuser("boss")))[1].asked == 2
 
 
 def test_a_manager_grants_and_takes_away(vault):

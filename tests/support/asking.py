@@ -42,7 +42,7 @@ def token(text):
 
 def begin(question=QUESTION, **options):
     """Ask the question as a browser without an account, or as the ``user``, without answering it."""
-    return asking.begin(question, **{"user": AnonymousUser(), "visitor": VISITOR, **options})
+    return asking.create_answer(question, **{"user": AnonymousUser(), "visitor": VISITOR, **options})
 
 
 async def ask(question=QUESTION, **options):

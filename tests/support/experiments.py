@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.models import Answer, Conversation, Feedback
 from evaluation import experiments
 from evaluation.arms import Arm
-from evaluation.experiments import arm_of
+from evaluation.experiments import find_arm
 from evaluation.models import Experiment
 from retrieval.models import SearchProfile
 from retrieval.search.profiles import profiles
@@ -69,7 +69,7 @@ def simulate(experiment, visitors, rate):
     )
     answers, ratings = [], {}
     for number, conversation in enumerate(conversations):
-        arm = arm_of(experiment, conversation.subject)
+        arm = find_arm(experiment, conversation.subject)
         for question in range(int(random.integers(1, 4))):
             at = began + timedelta(minutes=number, seconds=question)
             answers.append(_answer(experiment, conversation, at))
@@ -79,7 +79,7 @@ def simulate(experiment, visitors, rate):
 
 
 def _answer(experiment, conversation, at, **changed):
-    arm = arm_of(experiment, conversation.subject)
+    arm = find_arm(experiment, conversation.subject)
     version = {Arm.TREATMENT: experiment.treatment, Arm.CONTROL: experiment.control, None: None}[arm]
     values = {
         "conversation": conversation, "question": "How heavy is the pump?", "status": Answer.Status.COMPLETED,

@@ -20,7 +20,8 @@ def completed_answer(text="The pump weighs 3450 grams [1].", **changed):
         "completed_at": timezone.now(),
         "search_method": "zscore",
         "sources": [
-            payloads.source(source(content, marker=marker), "") for marker, content in enumerate(contents, start=1)
+            payloads.build_source(source(content, marker=marker), "")
+            for marker, content in enumerate(contents, start=1)
         ],
     }
     return Answer.objects.create(conversation=Conversation.objects.create(visitor="v"), **{**values, **changed})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, positive, table
+from bench.reporting import Report, parse_positive, table
 from bench.speed.search_corpus import load, load_real, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation.statistics import percentile
@@ -22,16 +22,21 @@ class Command(MeasuringCommand, PreparedCommand):
     section = "search"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--chunks", type=positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument("--chunks", type=parse_positive, default=20_000, metavar="N", help="Passages (20,000).")
         parser.add_argument(
             "--real",
             type=Path,
             metavar="FOLDER",
             help="The first N documents and the queries of a set in BEIR's format, instead of made-up ones.",
         )
-        parser.add_argument("--queries", type=positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument("--queries", type=parse_positive, default=100, metavar="M", help="Questions (100).")
         parser.add_argument(
-            "--askers", type=positive, nargs="+", default=[], metavar="N", help="Also searches a second by N at once."
+            "--askers",
+            type=parse_positive,
+            nargs="+",
+            default=[],
+            metavar="N",
+            help="Also searches a second by N at once.",
         )
         parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
         super().add_arguments(parser)

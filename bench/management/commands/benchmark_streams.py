@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, positive, table
+from bench.reporting import Report, parse_positive, table
 from bench.speed.streams import StreamLoad, StreamRun, run
 from evaluation.statistics import rounded
 from retrieval.management.prepared import PreparedCommand
@@ -23,8 +23,8 @@ class Command(MeasuringCommand, PreparedCommand):
     section = "streams"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--streams", type=positive, default=200, metavar="N", help="Open at once (200).")
-        parser.add_argument("--tokens", type=positive, default=150, help="Words of an answer (150).")
+        parser.add_argument("--streams", type=parse_positive, default=200, metavar="N", help="Open at once (200).")
+        parser.add_argument("--tokens", type=parse_positive, default=150, help="Words of an answer (150).")
         parser.add_argument("--token-seconds", type=float, default=0.2, help="Between two of them (0.2).")
         parser.add_argument(
             "--over", type=float, default=10.0, metavar="SECONDS", help="In which they are opened (10)."
@@ -35,7 +35,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Each stream needs a reader, its connection to the web process, and a connection to the model.
+        # Each stream needs three files: the reader's, its connection to the web process, and one to the model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.section = "quoted streams" if options["quoted"] else self.section

@@ -8,9 +8,9 @@ from typing import Any
 from bench.answers.runs import AnswerRun, run
 from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, spread
 from bench.beir import TestSet, read_test_set
-from bench.corpora import configuration_of, load
+from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, figure, positive, table
+from bench.reporting import Report, format_figure, parse_positive, table
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 
@@ -51,16 +51,18 @@ class Command(MeasuringCommand, PreparedCommand):
             metavar="DIR",
             help="Whose questions are asked of every other set: its subject must be foreign to theirs.",
         )
-        parser.add_argument("--limit", type=positive, metavar="N", help="Of each kind of question, spread evenly.")
+        parser.add_argument(
+            "--limit", type=parse_positive, metavar="N", help="Of each kind of question, spread evenly."
+        )
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
-        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         sets = [read_beir_questions(folder) for folder in options["folders"]]
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
-            collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
+            collection = load(test_set, configuration=choose_configuration(test_set), chunked=False, report=report)
             asked = _choose_questions(
                 questions, [other for other in foreign if other.name != test_set.name], options["limit"]
             )
@@ -69,7 +71,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
         rows = [
-            [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
+            [f"{kind.replace('_', '-')} questions", *(f"{len(run.filter_replies(kind)):,}" for run in runs)]
             for kind in QuestionKind
         ]
         of_runs = [run.figures() for run in runs]
@@ -90,7 +92,7 @@ class Command(MeasuringCommand, PreparedCommand):
                 {
                     "name": run.name,
                     "generators": run.generators,
-                    "questions": {kind.value: len(run.of(kind)) for kind in QuestionKind},
+                    "questions": {kind.value: len(run.filter_replies(kind)) for kind in QuestionKind},
                     **{name: None if found is None else rounded(found) for name, found in run.figures().items()},
                     "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
                 }
@@ -106,4 +108,8 @@ def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet],
 
 
 def _format_interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"
+    return (
+        "-"
+        if interval is None
+        else f"{format_figure(interval.mean)} [{format_figure(interval.low)} {format_figure(interval.high)}]"
+    )

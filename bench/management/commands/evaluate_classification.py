@@ -1,7 +1,7 @@
-"""A command that measures the accuracy of question classes on labelled questions.
+"""Measure how accurate the classes of questions are, on labelled questions.
 
-A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written only on the split
-"tuning", so only figures of the other split count.
+A labelled question is a JSON line `{"question", "class", "language", "split"}`. The rules were written with the split
+"tuning", so only the figures of the other split show their accuracy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Command(MeasuringCommand):
         "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, in all, by half and by "
         "language, and the confusion matrix of the half on which no rule was written."
     )
-    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.labelled_answers import JudgedAnswer, judge_answers, marking, read_labelled_answers, word_share
+from bench.labelled_answers import JudgedAnswer, compute_marking, judge_answers, read_labelled_answers, word_share
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
 from bench.statistics import auroc, auroc_interval
@@ -18,7 +18,6 @@ class Command(MeasuringCommand):
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."
     )
-    # The command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,7 +33,7 @@ class Command(MeasuringCommand):
         return judge_answers(read_labelled_answers(options["file"]), report)
 
     def as_markdown(self, judged: Sequence[JudgedAnswer]) -> str:
-        figures, found = self.as_json(judged), marking(judged)
+        figures, found = self.as_json(judged), compute_marking(judged)
         hallucinated = sum(each.answer.hallucinated for each in judged)
         shares = ["-" if share is None else f"{share:.2f}" for share in (found.precision, found.recall)]
         return (
@@ -47,9 +46,9 @@ class Command(MeasuringCommand):
 
     def as_json(self, judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
         labels = [each.answer.hallucinated for each in judged]
-        # A higher value means more likely hallucinated.
+        # The sign is reversed, because a low support means a likely hallucination.
         area = auroc_interval(labels, [-each.score for each in judged])
-        found = marking(judged)
+        found = compute_marking(judged)
         return {
             "answers": len(judged),
             "auroc": round(area.mean, DIGITS),

@@ -9,16 +9,16 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.beir import read_test_set
-from bench.corpora import configuration_of, load
+from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
-from bench.reporting import Report, figure, interval, positive, table
+from bench.reporting import Report, format_figure, format_interval, parse_positive, table
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# Each method is compared per question with RRF, which almost every product uses.
+# Almost all products use RRF, so each method is compared with it, question by question.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
@@ -40,7 +40,9 @@ class Command(MeasuringCommand, PreparedCommand):
             help=f"For every method, one of: {', '.join(rerankers())}. The default's own, "
             "and none for the other methods, when left out.",
         )
-        parser.add_argument("--limit", type=positive, metavar="N", help="Only the first N queries; the whole corpus.")
+        parser.add_argument(
+            "--limit", type=parse_positive, metavar="N", help="Only the first N queries; the whole corpus."
+        )
         parser.add_argument("--chunked", action="store_true", help="Cut documents as the site does; best chunk counts.")
         parser.add_argument(
             "--language", default="", help="Of the texts: english, dutch, … Told by the set if left out."
@@ -58,9 +60,9 @@ class Command(MeasuringCommand, PreparedCommand):
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         check_depth()
-        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
-        configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
+        configurations = [choose_configuration(test_set, options["language"]) for test_set in test_sets]
         runs = []
         for test_set, configuration in zip(test_sets, configurations, strict=True):
             if unknown := test_set.unknown_documents:
@@ -98,9 +100,10 @@ class Command(MeasuringCommand, PreparedCommand):
             for of_set in runs:
                 default = of_set.methods[DEFAULT]
                 of_default = default.interval("ndcg@10")
-                cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
+                mean, low, high = (format_figure(part) for part in (of_default.mean, of_default.low, of_default.high))
+                cells = [of_set.name, f"{mean} [{low} {high}]"]
                 for name in (BASELINE, *retrievers):
-                    cells.append(interval(**asdict(_compare_paired(default, of_set.methods[name]))))
+                    cells.append(format_interval(**asdict(_compare_paired(default, of_set.methods[name]))))
                 compared.append(cells)
             tables.append(
                 table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
@@ -151,7 +154,7 @@ def _compare_paired(method: MethodRun, baseline: MethodRun) -> Interval:
 
 def _mark_best(values: Sequence[float]) -> list[str]:
     best = max(round(value, 3) for value in values)
-    return [f"**{figure(value)}**" if round(value, 3) == best else figure(value) for value in values]
+    return [f"**{format_figure(value)}**" if round(value, 3) == best else format_figure(value) for value in values]
 
 
 def _as_json(run: SetRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
-from bench.tables.scoring import TableScore, found_tables, read_expected, score_tables
+from bench.tables.scoring import TableScore, list_found_tables, read_expected, score_tables
 from retrieval.documents.extraction import extract
 
 
@@ -19,7 +19,6 @@ class Command(MeasuringCommand):
         "Read the PDF files of folders and compare their tables with the CSV files beside them: NAME.csv, or NAME.1.csv"
         ", NAME.2.csv and so on, each with the names of its columns first. A file without any holds no table."
     )
-    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -31,7 +30,7 @@ class Command(MeasuringCommand):
         if not files:
             raise CommandError("There is no PDF file in these folders.")
         return [
-            score_tables(path.stem, read_expected(path), found_tables(extract(path.read_bytes(), path.name)))
+            score_tables(path.stem, read_expected(path), list_found_tables(extract(path.read_bytes(), path.name)))
             for path in files
         ]
 

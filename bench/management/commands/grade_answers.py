@@ -73,7 +73,7 @@ class Command(MeasuringCommand, PreparedCommand):
     def as_json(self, run: GradedRun) -> dict[str, Any]:
         def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
             interval = run.points(kind=kind, corpus=corpus)
-            number = len(run.of(kind=kind, corpus=corpus))
+            number = len(run.filter_replies(kind=kind, corpus=corpus))
             return None if interval is None else {**rounded(interval), "questions": number}
 
         seconds = run.seconds()
@@ -90,11 +90,10 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _format_points(run: GradedRun, kind: str, corpus: str = "") -> str:
-    """Return the mean and the number of questions, with the interval for a row or column of totals."""
     points = run.points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
-    number = len(run.of(kind=kind, corpus=corpus))
+    number = len(run.filter_replies(kind=kind, corpus=corpus))
     return f"{points.mean:.2f} ({number})" if kind and corpus else f"{_format_interval(points)} ({number})"
 
 

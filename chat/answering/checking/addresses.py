@@ -1,4 +1,4 @@
-"""Finds and compares web and mail addresses in texts. PURE."""
+"""Find web and mail addresses in texts, and bring them into one form to compare them. PURE."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from urllib.parse import quote, urlsplit
 if TYPE_CHECKING:
     from chat.types import ContextSource
 
-# A longer address is never linked.
 LONGEST_ADDRESS = 2048
 ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# `quote` keeps reserved characters, and "%" of encoded ones.
+# `quote` leaves these characters unchanged: reserved ones, and the "%" of characters that are encoded already.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def normalize_address(address: str) -> str:
-    """Return the address in canonical form; empty if it must not be followed.
+    """Return the address in canonical form; empty if a reader's browser must not follow it.
 
-    Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
+    Rejected are addresses with a user name, with characters that browsers rewrite, and with a scheme other than http,
+    https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""
@@ -41,14 +41,14 @@ def normalize_address(address: str) -> str:
         return ""
     standard = {"http": 80, "https": 443}[parts.scheme]
     where = host if port in (None, standard) else f"{host}:{port}"
-    # The path is cut from the text: `urlunsplit` would lose an empty query.
+    # The path is cut from the address itself, because `urlunsplit` would drop the "?" of an empty query.
     behind = address.partition("://")[2][len(parts.netloc) :]
     behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"
 
 
 def find_addresses(text: str) -> list[str]:
-    addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
+    addresses = map(strip_closing_signs, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
         *(f"https://{address}" if address[:4].lower() == "www." else address for address in addresses),
@@ -56,7 +56,7 @@ def find_addresses(text: str) -> list[str]:
     ]
 
 
-def without_closing(address: str) -> str:
+def strip_closing_signs(address: str) -> str:
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")

@@ -1,6 +1,7 @@
-"""Shows a model's text while it is written, with the site's markers and without unknown links.
+"""Turn a model's text into the text to show, while the model is still writing.
 
-The text is stored unchanged; edits do not depend on its division into pieces.
+The shown text has the site's markers, and no links to addresses that the sources do not contain. The model's own text
+is stored unchanged. The division into pieces does not change the result.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A longer run of letters and digits (about eight words) from the prompt's rules reveals them.
+# A text that repeats this many letters and digits of the prompt's rules (about eight words) reveals the rules.
 LONGEST_SHARED = 40
-# Limits after which a model is in a loop.
+# A sentence repeated so often, or a short cycle of characters, shows that a model loops.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN.
+# LONGEST_OPEN: a longer sentence without an end is shown without markers. LOOKS_AGAIN: an unfinished sentence is
+# checked again after it grew by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# Characters that show an answer's language.
 LONGEST_TEXT = 1_000
 # A model may repeat a shorter text on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# Answers that begin like this are shown only when they say more.
+# Refusals often begin with these words. Such a text is held back until a sentence asserts something.
 _OPENINGS = read_phrases("answers", "openings")
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
@@ -64,10 +65,10 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 
 
 class AnswerStream:
-    """The shown text of a model's answer, piece by piece.
+    """Converts a model's text into the text to show, piece by piece.
 
-    Addresses of ``sources`` may be linked. Opening sentences that repeat an answer in ``history`` are left out, because
-    small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
+    Only addresses that ``sources`` contain are linked. First sentences that repeat an answer in ``history`` are left
+    out, because small models repeat them. ``declines`` is True if the finished text refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -96,7 +97,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Offsets in `written`: beginning of shown text, end of complete text, end of shown text.
+        # Four offsets in `written`: `_begin` of the shown text, `_skipped` repeated sentences, `_open` (the end of
+        # complete sentences), and `_shown` (the end of the text shown so far).
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -107,7 +109,7 @@ class AnswerStream:
         self._text = ""
 
     @property
-    def gives_up(self) -> bool:
+    def has_no_answer(self) -> bool:
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
@@ -123,7 +125,10 @@ class AnswerStream:
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown now. Raises: AnswerWithheld."""
+        """Add a piece of the model's text, and return the text that can be shown now.
+
+        Raises: AnswerWithheld.
+        """
         if self.is_looping:
             return ""
         self._refuse_secrets(piece)
@@ -136,10 +141,10 @@ class AnswerStream:
 
     def close(self) -> str:
         shown = self._advance(is_end=True)
-        return "" if self.gives_up else shown
+        return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text reveals the site's function or rules that no source contains."""
+        """Raise AnswerWithheld if the text names the site's function or quotes its rules, and no source does."""
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
@@ -224,7 +229,7 @@ class AnswerStream:
         cited: set[Reference] = set()
         blocks = [code for code in find_code(part) if code.fence]
         for sentence in find_cited_sentences(part, groups):
-            bare = _cut_out(part, sentence.start, sentence.end, inside)
+            bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
                 self._stop(max(self._shown, base + sentence.start))
                 break
@@ -282,18 +287,21 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the text to show up to ``end``, or less if it may still change."""
+        """Return the text between the shown text and ``end``, with its edits.
+
+        It stops earlier where more text may change it.
+        """
         if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # The model may refuse after a call of a function.
+            # A model may write NO_ANSWER after other text, when a function's result did not help.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._move_late(edit) for edit in self._edits]
-        # The prompt wrote brackets of documents as ⟦ ⟧.
+        # The prompt wrote the brackets of documents as ⟦ ⟧, so a quotation gets its [ ] back.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
@@ -340,7 +348,7 @@ def _remove_brackets(text: str) -> str:
     return _BLANK_BEFORE_SIGN.sub("", plain)
 
 
-def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
+def _remove_references(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -350,7 +358,6 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the beginning of the last sentence, or of a heading after it."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
@@ -358,7 +365,7 @@ def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
     sentences = find_cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
-        if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
+        if _remove_references(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
             return gap.end()
     if not sentences:
         return 0

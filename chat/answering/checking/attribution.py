@@ -1,5 +1,3 @@
-"""Finds the source of each sentence of a model's answer."""
-
 from __future__ import annotations
 
 import logging
@@ -19,19 +17,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Least cosine of sentences in different languages with the same meaning.
+# Two sentences in different languages have the same meaning from this cosine on.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# Pairs of this number of likeliest sources are tried last.
+# Number of the likeliest sources that are combined into pairs, if no single source supports a sentence.
 MOST_PAIRED = 4
-# Share of a code block's lines in the cited source.
 SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources of sentences, preferring sources in the prompt (``prompted``).
+    """Finds the sources that support a sentence. Sources with a marker in ``prompted`` come before others.
 
-    ``encode`` returns unit vectors, one per row, and raises RagsiteError; it compares languages.
+    ``encode`` returns a unit vector for each text, to compare texts in different languages. It raises RagsiteError.
     """
 
     def __init__(
@@ -51,14 +48,15 @@ class Attributor:
         self.markers = [source.marker for source in self._sources]
 
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
-        """Return the markers of the sources that support a sentence, or ().
+        """Return the markers of the sources that support a sentence; () if none does.
 
-        ``own`` are the model's markers. ``text``, the answer so far, shows the language.
+        ``own`` are the markers that the model wrote. ``text`` is the answer so far, from which its language is
+        detected.
         """
         if declines(sentence):
             return ()
         if extract_assertion(sentence) is None:
-            return self._find_holder(sentence)
+            return self._find_source_of_words(sentence)
         markers = self.markers
         supports = {marker: self._score(sentence, (marker,)) for marker in markers}
         if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
@@ -82,8 +80,8 @@ class Attributor:
                 return (passage.marker,)
         return ()
 
-    def _find_holder(self, sentence: str) -> tuple[int, ...]:
-        """Return the first source with all words of a text too short to check, such as a name."""
+    def _find_source_of_words(self, sentence: str) -> tuple[int, ...]:
+        """Return the first source that contains all words of a sentence too short to check, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])

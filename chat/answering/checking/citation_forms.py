@@ -1,4 +1,4 @@
-"""Finds citations in the forms in which models write them. PURE."""
+"""Find citations in the different forms in which models write them. PURE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retrieval.text.word_lists import fill_in, read_words
 
 _NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# Ambiguous forms count only if the source supports the sentence.
+# The AMBIGUOUS forms can also be exponents or remarks. They are citations only if the source supports the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -41,14 +41,14 @@ _SIGNS = " \t>*+•0123456789.)#|_-"
 _ENDS_SENTENCE = ".!?…。！？"
 _FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
-# Numbers after these words are values: "is [2, 6]".
+# Numbers in brackets after these words are values, not citations: "is [2, 6]".
 _BEFORE_VALUES = read_words("answers", "before_values")
 _CLAUSES = read_words("answers", "clauses")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A citation as the model wrote it, ``text[start:end]``, with the numbers of its sources."""
+    """A citation that the model wrote at ``text[start:end]``, with the numbers of the cited sources."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations of a text; more text can change it from ``undecided``."""
+    """The citations found in a text. Text from the offset ``undecided`` on may still become a citation."""
 
     found: tuple[Reference, ...]
     undecided: int
@@ -68,11 +68,11 @@ class References:
 def find_references(
     text: str, known: Collection[int], is_in_sources: Callable[[str], bool], *, is_end: bool
 ) -> References:
-    """Return the citations of a text that may still grow, unless it ``is_end``.
+    """Return the citations in a text. If not ``is_end``, more text may follow.
 
-    ``is_in_sources`` finds brackets copied from a document with the word before them.
+    Brackets that the text copies from a document are not citations. ``is_in_sources`` returns whether a bracket occurs
+    in the sources together with the word before it.
     """
-    # Code becomes backticks, which are neither words nor blanks.
     prose = text
     for code in find_code(text):
         signs = _NOT_A_NEWLINE.sub("`", text[code.start : code.end])
@@ -116,7 +116,8 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
     last_word = _find_word_before(before.rstrip(" \t*_\"'"), len(before)).strip("*_\"'([").lower()
     is_glued = not match["blanks"] and bool(before) and not before[-1].isspace()
     if before.endswith(("\\", "!")) and is_glued:
-        # An escaped bracket or an image; "!" may also end a sentence.
+        # A backslash escapes the bracket. After "!", the bracket begins an image if "(" follows; else "!" ends a
+        # sentence.
         return before.endswith("!") and not after.startswith("(")
     if after.startswith("(") or (after[:1].isascii() and after[:1].isalnum()):
         return False
@@ -128,7 +129,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        # An exponent is never 1.
+        # A number directly behind a digit or a short word is an exponent, except 1, which is no useful exponent.
         is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES

@@ -11,12 +11,10 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Brackets in code are not markers.
-
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# Backticks further apart (in characters) are text.
+# Two backticks further apart than this many characters do not enclose code.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -31,9 +29,9 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Code, ``text[start:end]`` with its fences or backticks.
+    """A piece of code at ``text[start:end]``, with its fences or backticks.
 
-    ``fence`` is empty for code within a line. A block that ``is_open`` has no end yet.
+    ``fence`` is empty for code within a line. ``is_open``: the closing fence is missing.
     """
 
     start: int
@@ -43,7 +41,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """Return the code of a text; unclosed backticks in a paragraph or row are text."""
+    """Return all code in a Markdown text. A backtick without a partner in its paragraph or row is plain text."""
     if "`" not in text and "~~~" not in text:
         return []
     return [
@@ -62,7 +60,7 @@ def blank_code(text: str) -> str:
 
 
 def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return the text with spaces for the ordered spans; line ends stay."""
+    """Return the text with the ordered spans replaced by spaces of equal length; line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -76,14 +74,13 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Return the offset from which more text can create code or a marker."""
+    """Return the offset from which following text could still complete code or a marker."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
     return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
 
-# No source has the number 0.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
@@ -99,7 +96,7 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def escape_markers(text: str) -> str:
-    """Return a document's text, of the same length, without markers."""
+    """Return a document's text with ⟦1⟧ for each [1], so that it contains no markers. The length stays."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
@@ -113,7 +110,7 @@ def quote_for_answer(text: str) -> str:
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
     """Return an answer's text without its markers.
 
-    None: the site wrote the text, and every ``[n]`` is a marker.
+    None for ``markers`` means that the site wrote the text, so every ``[n]`` is a marker.
     """
     pieces = []
     at = 0
@@ -151,9 +148,9 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the sentence, or part of it, that ends there.
+    """Yield each marker of an answer with the words that it supports: the sentence before it, or the part before it.
 
-    A marker behind another, or in its own paragraph, supports the text before it.
+    A marker directly behind another, or alone in a paragraph, supports the text before them.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -166,7 +163,7 @@ def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[
 
 
 def _find_last_sentence(text: str) -> str:
-    # The first full stop of "[1]. It is wet [2]." ends the sentence before.
+    # In "[1]. It is wet [2].", the first full stop ends the previous sentence.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""
@@ -176,9 +173,9 @@ def _find_last_sentence(text: str) -> str:
 
 @dataclass(slots=True)
 class CitedSentence:
-    """A sentence, list item or table row, ``text[start:end]``, with the numbers of its sources.
+    """A sentence, list item or table row at ``text[start:end]``, with the numbers of its sources.
 
-    Markers before its full stop are included; the list sign is not.
+    The span includes markers before the full stop. It excludes the sign of a list item.
     """
 
     start: int
@@ -204,9 +201,9 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the answer's sentences, list items and table rows in order.
+    """Return the sentences, list items and table rows of an answer in order, with the numbers that ``groups`` cite.
 
-    Headings, heads of tables and fenced code are left out: words do not show whether code is right.
+    Headings, heads of tables and fenced code are left out: a comparison of words cannot show whether code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = blank_spans(text, blocks)

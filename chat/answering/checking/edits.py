@@ -1,4 +1,4 @@
-"""Edits of a model's text for display. PURE."""
+"""The edit that changes a model's text for display. PURE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """A replacement of ``written[start:end]``. If it ``cites``, ``text`` is markers or empty."""
+    """Replaces ``written[start:end]`` by ``text``. If ``cites``, the new text is markers or empty."""
 
     start: int
     end: int

@@ -1,7 +1,7 @@
-"""Neutralises the addresses in a model's answer that no source contains. PURE.
+"""Disable those addresses in a model's answer that no source contains. PURE.
 
-A neutralised address is shown as text in Markdown, here or by API clients. Code is treated like prose, because programs
-differ on where it begins. Only these places are changed:
+A disabled address is shown as plain text by this site and by API clients that render Markdown. Code gets no exception,
+because programs differ on where code begins. Only these places are changed:
 
 - an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
 - ``[label](target)`` with an unknown target outside the site: a space before the bracket;
@@ -21,7 +21,7 @@ from chat.answering.checking.addresses import (
     LONGEST_ADDRESS,
     find_addresses,
     normalize_address,
-    without_closing,
+    strip_closing_signs,
 )
 from chat.answering.checking.edits import Edit
 
@@ -50,12 +50,11 @@ _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
 _SIGNS = " \t>*+-0123456789.)"
-# Targets and tags that lead to other sites or run scripts.
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
 _BEHIND = 66
-# CommonMark 0.31, 4.7.
+# In characters: the limit of CommonMark 0.31, section 4.7.
 _LONGEST_LABEL = 1000
 
 
@@ -64,7 +63,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset, at least ``begin``, before which no edit depends on more text."""
+    """Return the last offset between ``begin`` and ``end`` up to which the edits are final, whatever text follows."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
@@ -79,31 +78,31 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
-        shown, at = _judge(text, trigger.start(), known, tags)
+        shown, at = _disable_at(text, trigger.start(), known, tags)
         if shown != text[trigger.start() : at]:
             edits.append(Edit(trigger.start(), at, shown))
     return edits
 
 
-def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return the text to show at ``at``, and the offset to continue from."""
+def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+    """Return what to show for the sign at ``at``, which may begin an address, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
-            return _judge_reference(text, at, known)
+            return _disable_reference(text, at, known)
         case ":":
-            return _judge_colon(text, at, before, known)
+            return _disable_colon(text, at, before, known)
         case "@":
-            return _judge_mail(text, at, before, known)
+            return _disable_mail(text, at, before, known)
         case "." if is_www := _WWW.search(before):
-            return _judge_address(text, at, at + 1, is_www[1], known)
+            return _disable_address(text, at, at + 1, is_www[1], known)
         case "(" if before.endswith("]"):
             found = _TARGET.match(text, at)
-            leads_away = _leads_away(without_closing(found[1]) if found else "", known)
+            leads_away = _leads_away(strip_closing_signs(found[1]) if found else "", known)
             if leads_away or (text[at + 1 : at + 2].isspace() and _leads_away(text[at + 1 :].split(")")[0], known)):
                 return " (", at + 1
         case "<":
-            return _judge_angle(text, at, known, tags)
+            return _disable_tag(text, at, known, tags)
     return text[at], at + 1
 
 
@@ -114,7 +113,7 @@ def _leads_away(target: str, known: Set[str]) -> bool:
     )
 
 
-def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
+def _disable_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
@@ -126,7 +125,7 @@ def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
     return "&", at + 1
 
 
-def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+def _disable_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     if before.endswith("]") and _begins_definition(text, at):
         target = _DEFINED.match(text, at)
         if target and _leads_away(target[1], known):
@@ -134,9 +133,9 @@ def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str,
     word = _WORD_BEFORE.search(before)
     scheme = word.group().rstrip("\\") if word else ""
     if separator := _SEPARATOR.match(text, at + 1):
-        return _judge_address(text, at, separator.end(), scheme, known)
+        return _disable_address(text, at, separator.end(), scheme, known)
     if scheme.lower() in _SCHEMES and text[at + 1 : at + 2].strip():
-        return _judge_address(text, at, at + 1, scheme, known)
+        return _disable_address(text, at, at + 1, scheme, known)
     return ":", at + 1
 
 
@@ -147,25 +146,25 @@ def _begins_definition(text: str, at: int) -> bool:
     return bracket >= 0 and not text[text.rfind("\n", 0, bracket) + 1 : bracket].strip(_SIGNS)
 
 
-def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
+def _disable_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
     ends = ENDS_ADDRESS.search(text, begin)
     end = ends.start() if ends else len(text)
     bracket = _BRACKET.search(text, begin, end)
     end = bracket.start() if bracket else end
-    whole = without_closing(word + text[at:end])
+    whole = strip_closing_signs(word + text[at:end])
     stop = max(begin, at + len(whole) - len(word))
     addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
     is_known = any(normalize_address(address) in known for address in addresses)
-    return text[at:stop] if is_known else _break(text[at:stop]), stop
+    return text[at:stop] if is_known else _disable_text(text[at:stop]), stop
 
 
-def _judge_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+def _disable_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     name, domain = _NAME_BEFORE.search(before), _DOMAIN.match(text, at)
     is_foreign = name and domain and normalize_address(f"mailto:{name.group()}{domain.group()}") not in known
     return "[@]" if is_foreign else "@", at + 1
 
 
-def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+def _disable_tag(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
     link = _AUTOLINK.match(text, at)
     tag = _LEADING_TAG.match(text, at) or link
     if tag is None:
@@ -176,7 +175,7 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
     return "< " if leads_away else "<", at + 1
 
 
-def _break(address: str) -> str:
+def _disable_text(address: str) -> str:
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):
@@ -186,5 +185,5 @@ def _break(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # Adjacent brackets would create a link.
+    # "](", "][" and "]:" would create a link, so a space separates them.
     return re.sub(r"\](?=[(\[:])", "] ", broken)

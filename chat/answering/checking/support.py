@@ -14,21 +14,19 @@ from operator import mul
 
 from chat.answering.checking.words import (
     StemmedWord,
+    compute_stem_weight,
     contradicts,
     find_stems,
-    pairs,
+    iterate_pairs,
+    list_stems,
     read_asserted_numbers,
     read_numbers,
     split_words,
-    stem_weight,
-    stems_in_order,
 )
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import fill_in, join_lists, read_sections, read_words
 
-# Sources do not contain these phrases and list numbers.
-
-# A sentence with fewer content words asserts something only with a number.
+# A sentence with fewer content words than this asserts something only if it contains a number.
 FEWEST_WORDS = 2
 
 _ABOUT_SOURCES = re.compile(
@@ -56,12 +54,14 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
-# Citations, also of missing sources. "No" to the question (_PARTICLE) does not negate its sentence.
+# _CITED matches citations, also of sources that do not exist. _PARTICLE matches "No," as a reply to the question, which
+# does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# Every word after these signs has a capital.
+# After a sign in _ENDING every word has a capital, so the capital does not show a name. Titles such as "Dr." are
+# excepted.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -69,10 +69,10 @@ _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining"))
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """The parts of a sentence that can be checked.
+    """The parts of a sentence that can be checked against sources.
 
-    ``words`` are in order, with repeats; ``names`` are stems of capitalised words inside the sentence; each number has
-    its possible values.
+    ``words`` are in order, with repeats. ``names`` are the stems of words with a capital that do not begin a sentence.
+    Each element of ``numbers`` contains the possible values of one number.
     """
 
     text: str
@@ -82,9 +82,9 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """Return the sentence's assertion; None for questions, greetings, lead-ins and refusals.
+    """Return what the sentence asserts; None for questions, greetings, lead-ins and refusals.
 
-    Numbers in brackets count as numbers, except citations at the end of a clause.
+    A number in brackets is part of the assertion, unless it is a citation at the end of a clause.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
@@ -118,7 +118,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# Content words at most this many positions apart are a pair.
+# Two content words at most this many positions apart form a pair.
 
 PHRASE_REACH = 2
 
@@ -135,7 +135,7 @@ class EvidenceSentence:
 
     @cached_property
     def _stems_in_order(self) -> tuple[str, ...]:
-        return stems_in_order(self.context) + stems_in_order(self.text)
+        return list_stems(self.context) + list_stems(self.text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -143,7 +143,7 @@ class EvidenceSentence:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        return frozenset(pairs(self._stems_in_order, PHRASE_REACH))
+        return frozenset(iterate_pairs(self._stems_in_order, PHRASE_REACH))
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class EvidencePassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
-        return frozenset(stems_in_order(self.title))
+        return frozenset(list_stems(self.title))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -171,7 +171,6 @@ class EvidencePassage:
         return read_numbers(self.title).union(*map(read_numbers, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Return whether the text contains the whole words; white space is ignored."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -190,7 +189,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence with its share of an assertion's word weight, 0 to 1."""
+    """A sentence of a passage. ``share`` is the share of an assertion's word weight that it contains, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -205,14 +204,14 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence below is marked and not cited: 64 % of the bad and 13 % of the good sentences of the fit (0.7: 46 % and 8
-# %). Unsupported numbers, names and negations are always below.
+# A sentence with less support is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good sentences of
+# the fit (at 0.7: 46 % and 8 %). An unsupported number, name or negation is always enough for this.
 THRESHOLD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """The support of a sentence, 0 to 1; ``match`` is the closest sentence, if any."""
+    """The support of a sentence, 0 to 1. ``match`` is the most similar sentence of a passage, if any."""
 
     support: float
     reasons: tuple[SupportReason, ...]
@@ -224,22 +223,20 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Share of an assertion's weight in a sentence before a `not` in either contradicts the other.
+# Two sentences can contradict each other only if one contains at least this share of the other's word weight.
 SAME_SUBJECT = 0.7
 
 
 class SupportScorer:
-    """Checks sentences against the passages of one answer."""
-
     def __init__(self, passages: Sequence[EvidencePassage]) -> None:
         self._passages = tuple(passages)
         self._sentence_count = sum(len(passage.sentences) for passage in passages)
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """Return the support of a sentence by its cited passages; None without an assertion.
+        """Return how well the passages with these ``markers`` support a sentence; None if it asserts nothing.
 
-        All passages are compared if it cites none, with the reason `uncited`.
+        Without ``markers``, all passages are compared, and the reasons include `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -248,7 +245,7 @@ class SupportScorer:
         passages = cited or self._passages
         uncited = () if cited else (SupportReason.UNCITED,)
         stems = {word.stem for word in assertion.words}
-        weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
+        weights = {stem: compute_stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
         matches = [
             SentenceMatch(passage, sentence, _compute_share(weights, sentence.stems))
             for passage in passages
@@ -273,14 +270,15 @@ def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> flo
 def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return three shares from 0 (no doubt) to 1, in the order of WEIGHTS.
+    """Return three measures of doubt from 0 (none) to 1, in the order of WEIGHTS.
 
-    They are the words that no passage contains, the pairs of neighbours that never occur together, and the weight that
-    the best two consecutive sentences lack: the second often says "it".
+    1. The share of the assertion's words that no passage contains.
+    2. The share of its pairs of neighbouring words that are not neighbours in any passage.
+    3. One minus the share of its words, by weight, that the best two consecutive sentences of a passage contain.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
-    neighbours = list(pairs([word.stem for word in assertion.words], 1))
+    neighbours = list(iterate_pairs([word.stem for word in assertion.words], 1))
     best = max(
         (
             _compute_share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
@@ -299,7 +297,6 @@ def _measure_doubts(
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
 ) -> Iterator[SupportReason]:
-    """Yield a reason for an unknown number or name, and for a negation in one of two similar sentences."""
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
         yield SupportReason.NUMBER
@@ -311,21 +308,25 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Logistic regression on 2,228 sentences of 408 answers of RAGTruth's question answering (Niu et al., "RAGTruth: A
-# Hallucination Corpus", ACL 2024) for tuning; people marked 8 %. Results: docs/adr/0012-support-of-sentences.md.
+# Logistic regression on 2,228 sentences of 408 answers, the tuning part of RAGTruth's question answering (Niu et al.,
+# "RAGTruth: A Hallucination Corpus", ACL 2024); people marked 8 % of them as unsupported. Results:
+# docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Factors on the probability. People marked 62 % of these sentences with an unknown number, 28 % with an unknown name; a
-# name counts more, so that it alone falls below the threshold. Contradictions are rare: 3 in 1,000 good sentences seem
-# to contradict, and 94 of 100 with an inserted `not`.
+# Factors on the probability. People marked 62 % of the sentences with an unknown number as unsupported, and 28 % with
+# an unknown name. The factor of a name is below 1 - 0.28, so that a name alone is enough for a doubt. Contradictions
+# are rare: 3 of 1,000 good sentences seem to contradict, and 94 of 100 with an inserted `not`.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
 def estimate_support(
     shares: Sequence[float], doubts: Iterable[SupportReason]
 ) -> tuple[float, tuple[SupportReason, ...]]:
-    """Return the support, 0 to 1 (noisy-or of independent reasons), and the reasons, strongest first."""
+    """Return the support of a sentence, 0 to 1, and the reasons to doubt it, strongest first.
+
+    The reasons are treated as independent (noisy-or).
+    """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
     reasons = [reason for reason in FACTORS if reason in found]
@@ -334,8 +335,8 @@ def estimate_support(
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence is supported: the product; 1 without sentences.
+    """Return the probability that every sentence is supported: the product of the supports; 1 without sentences.
 
-    The mean orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).
+    The mean ranks answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).
     """
     return math.prod(supports)

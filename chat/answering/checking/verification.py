@@ -1,5 +1,3 @@
-"""Checks an answer's citations and sentences against its sources."""
-
 from __future__ import annotations
 
 import re
@@ -32,10 +30,10 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
-    """Return the quotations that an answer's markers cite, and each sentence with its support.
+    """Return the cited words of each marker of an answer, and the support of each of its sentences.
 
-    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker. Verbatim words have support 1. The
-    support is None without an assertion, and for a source in another language.
+    None for ``markers`` means that the site wrote the text, so every ``[n]`` is a marker. Words that a source contains
+    verbatim have support 1. The support is None if the sentence asserts nothing, or its source is in another language.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
@@ -110,9 +108,9 @@ def build_evidence(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Return whether source and text are in different, known languages.
+    """Return whether the source and the text are in two different languages, both detected.
 
-    The whole block counts, because table rows may not show their language.
+    The language is detected from the source's whole block, because a table row alone may not show it.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1

@@ -1,4 +1,4 @@
-"""Content words, numbers and negations in English and Dutch. PURE."""
+"""Find content words, numbers and negations in English and Dutch texts. PURE."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ def _find_stems(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
 
 
-# Documents repeat most runs.
 @functools.lru_cache(maxsize=2**15)
 def _find_stems_of_run(run: str) -> tuple[str, ...]:
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
-        # A single word without inner capitals is not an identifier.
+        # A word without inner capitals is no identifier, so it is not split.
         word = word.lower()
         return () if word in _STOP_WORDS else (_stem(word),)
     words = _WORD.findall(expand_identifiers(run).lower())
@@ -56,40 +55,38 @@ def _stem(word: str) -> str:
 
 
 @functools.lru_cache(maxsize=20_000)
-def stems_of_word(word: str) -> tuple[str, ...]:
-    """Return no stem for a stop word, several for a joined name."""
+def find_stems_of_word(word: str) -> tuple[str, ...]:
+    """Return the stems of a word: none for a stop word, several for an identifier such as ``readFile``."""
     return tuple(find_stems(word))
 
 
 @dataclass(frozen=True, slots=True)
 class StemmedWord:
-    """A word ``text[start:end]`` with its stem."""
-
     start: int
     end: int
     stem: str
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """Return the content words in order, with repeats and the parts of camel case."""
+    """Return the content words of a text in order, with repeats. An identifier in camel case gives several."""
     return tuple(
-        StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
+        StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in find_stems_of_word(match.group())
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def stems_in_order(text: str) -> tuple[str, ...]:
-    return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
+def list_stems(text: str) -> tuple[str, ...]:
+    return tuple(stem for word in _WORD.findall(text) for stem in find_stems_of_word(word))
 
 
-def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
-    """Yield pairs of words at most ``reach`` positions apart, in order."""
+def iterate_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
+    """Yield all pairs of words at most ``reach`` positions apart, the nearest ones first."""
     for distance in range(1, reach + 1):
         yield from zip(words, words[distance:], strict=False)
 
 
-def stem_weight(holders: int, texts: int) -> float:
-    """Return the weight of a stem that ``holders`` of ``texts`` texts contain."""
+def compute_stem_weight(holders: int, texts: int) -> float:
+    """Return the weight of a stem that occurs in ``holders`` of ``texts`` texts; a rare stem weighs more."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
@@ -104,10 +101,10 @@ _NUMBER_WORDS = {
 }
 
 
-def number_values(number: str) -> frozenset[str]:
-    """Return the possible values of digits in English and Dutch.
+def parse_number_values(number: str) -> frozenset[str]:
+    """Return the values that a number in digits can mean in English and in Dutch.
 
-    ``1,234`` is 1234 and 1.234; ``1.234,5`` is only 1234.5; times and versions stay as they are.
+    ``1,234`` is 1234 or 1.234, and ``1.234,5`` is 1234.5. Times and versions are returned unchanged.
     """
     values = set()
     digits = re.sub(r"[.,]", "", number)
@@ -125,11 +122,11 @@ def number_values(number: str) -> frozenset[str]:
 
 
 def read_asserted_numbers(text: str) -> tuple[frozenset[str], ...]:
-    """Return the possible values of each number in digits.
+    """Return the possible values of each number that is written in digits.
 
-    Number words are ignored: "een" is nearly always the article.
+    Numbers written as words are ignored, because the Dutch "een" (one) is nearly always the article.
     """
-    return tuple(number_values(number) for number in _NUMBER.findall(text))
+    return tuple(parse_number_values(number) for number in _NUMBER.findall(text))
 
 
 def read_numbers(text: str) -> frozenset[str]:
@@ -147,29 +144,30 @@ def _strip_idle_zeros(number: str) -> str:
 
 _NEGATIONS = read_words("answers", "negations")
 _CONTRACTED = ("n't", "n’t")
-# "It is not possible to …" negates the words behind the modal.
+# These words are skipped, so that "not" in "It is not possible to open it" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# Content words near a negation: after and before it.
+# This many content words after and before a negation are near it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# Tokens searched for the negated word ("is not to be").
+# The negated word is searched within this many tokens ("is not to be opened").
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Return whether one text negates a word that the other contains and does not negate.
+    """Return whether one text negates a word of the other text, which does not negate it.
 
-    The other text must have no negation near the word, because Dutch also negates behind the verb.
+    ``words`` and ``others`` are the stems of the two texts. If the other text has a negation near the word, it counts
+    as negated there too, because Dutch also puts the negation behind the verb.
     """
-    negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
-    near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
+    negated, other_negated = set(find_negated_stems(text)), set(find_negated_stems(other_text))
+    near, other_near = (set(find_negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
     return bool((negated & others) - other_near or (other_negated & words) - near)
 
 
-def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
+def find_negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
     tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):
             following, preceding = tokens[at + 1 : at + 1 + _GAP], tokens[max(0, at - _GAP + 1) : at][::-1]
             for words, count in ((following, after), (preceding, before)):
-                yield from chain.from_iterable([found for word in words if (found := stems_of_word(word))][:count])
+                yield from chain.from_iterable([found for word in words if (found := find_stems_of_word(word))][:count])

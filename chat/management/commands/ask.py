@@ -1,4 +1,4 @@
-"""Prints a cited answer, which is not saved."""
+"""Print a cited answer. It is not saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from chat.answering import pipeline
 from chat.exceptions import InvalidQuestion
-from chat.pages.answer_text import whole_text
+from chat.pages.answer_text import render_whole_text
 from chat.pages.cards import build_cited
 from chat.streaming import payloads
 from chat.streaming.asking import clean_question
@@ -21,7 +21,6 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.types import SearchFilters
 
-# Fields of saved answers.
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 
@@ -42,13 +41,13 @@ class Command(PreparedCommand):
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
         if not isinstance(end, Completed):
             raise CommandError(end.message if end else "The answer broke off.")
-        answer, citations = payloads.unsaved_answer(question, draft, end)
-        written = payloads.completed(answer, citations)
+        answer, citations = payloads.build_unsaved_answer(question, draft, end)
+        written = payloads.build_completed(answer, citations)
         if options["json"]:
             told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
-        self.stdout.write(whole_text(written).removeprefix(end.text))
+        self.stdout.write(render_whole_text(written).removeprefix(end.text))
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in citations:

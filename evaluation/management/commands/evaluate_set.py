@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
 from evaluation.runs.other_product import ProductComparison, compare
-from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
+from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_interval
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
@@ -26,9 +26,9 @@ from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
 
 WAIT_SECONDS = 1.0
-# Another product may read documents anew for each question.
+# The other product may read documents again for each question.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait.
+# A product that limits its requests says how long to wait, so many attempts succeed in the end.
 PRODUCT_ATTEMPTS = 10
 
 
@@ -96,7 +96,7 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for its worker; an interrupted run is cancelled."""
+        """Measure the run, or wait for the worker that does. If this is interrupted, cancel the run."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -108,7 +108,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # Another user requested an enqueued run.
+            # A run that was queued was requested by another user, and is not cancelled.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
@@ -122,7 +122,7 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _print_comparison(self, name: str, comparison: ProductComparison) -> None:
-        """Print both products' figures, from the checks that need an answer's text alone."""
+        """Print both products' figures. Only checks that need nothing but an answer's text are compared."""
         self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
         for measure in MEASURES[RunKind.ANSWERS]:
             ours, theirs = (
@@ -141,7 +141,7 @@ class Command(PreparedCommand):
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
-            found = interval_of(run, measure.key)
+            found = read_interval(run, measure.key)
             shown = "-" if found is None else str(found)
             mean = run.summary["metrics"].get(measure.key)
             asked = mean["questions"] if mean else 0
@@ -181,7 +181,7 @@ def _find_profile(name: str) -> NamedProfile:
 
 
 def _as_json(run: EvaluationRun) -> dict[str, object]:
-    found = {measure.key: interval_of(run, measure.key) for measure in MEASURES[run.kind]}
+    found = {measure.key: read_interval(run, measure.key) for measure in MEASURES[run.kind]}
     stored = run.summary["metrics"]
     return {
         "run": run.pk,

@@ -1,4 +1,4 @@
-"""Dates in English that readers of every country understand; Django's own are American."""
+"""English dates that readers of all countries understand. Django's own are American."""
 
 DATE_FORMAT = "j F Y"
 DATETIME_FORMAT = "j F Y, H:i"

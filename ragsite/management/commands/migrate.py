@@ -1,4 +1,4 @@
-"""Django's command, which first refuses a database that this version's migrations do not fit."""
+"""Run Django's `migrate`, but refuse a database that the migrations of this version do not fit."""
 
 from __future__ import annotations
 

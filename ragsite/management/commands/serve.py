@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from ragsite.operations.backups import interrupted_restore
+from ragsite.operations.backups import describe_interrupted_restore
 from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import local_model, machine
 from ragsite.processes.first_run import prepare
@@ -50,9 +50,9 @@ class Command(BaseCommand):
         if embedded is not None:
             self._say("Starting PostgreSQL …")
             embedded.acquire()
-        if trouble := interrupted_restore():
+        if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
-        # Modules needed only for preparation leave memory with the child.
+        # The site is prepared in a child process, so that modules used only then take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare)
@@ -64,7 +64,6 @@ class Command(BaseCommand):
                     process.kill()
                 raise
         load_model()
-        # The operator chose root.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
         environment = {
@@ -81,7 +80,7 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # The garbage collector would copy the objects' memory in each fork.
+        # Frozen objects stay shared: the garbage collector would copy their memory in each fork.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)
@@ -112,7 +111,7 @@ class Command(BaseCommand):
                 embedded.ensure_running()
             embedded.ensure_guarded()
         except (EmbeddedPostgresError, OSError) as error:
-            # A database that stopped on a full disk starts again once there is space.
+            # If a full disk stopped the database, it can start again once there is space.
             self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
             self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS
 
@@ -126,7 +125,6 @@ class Command(BaseCommand):
             self._say("(This password is shown once. `.venv/bin/python manage.py changepassword admin` sets another.)")
         else:
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
-        # The hint is shown once.
         told = settings.DATA_DIR / "search-quality-told"
         if not settings.EMBEDDER and not told.exists():
             self._say(f"Better answers with a larger embedder: {address}admin/evaluation/embeddertrial/")

@@ -1,4 +1,4 @@
-"""A backend that starts the embedded server at the first connection, for any command of the site."""
+"""A Django database backend that starts the embedded server at the first connection."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from retrieval.text.word_lists import fill_in, read_sections, read_words
 
 LANGUAGES = frozenset(read_sections("questions"))
 CONJUNCTIONS = read_words("questions", "conjunctions")
-# Shorter questions, and longer ones that begin with "and", need the questions before them.
+# A question with at most FEW_WORDS words depends on earlier ones. After a conjunction, the limit is
+# FEW_WORDS_AFTER_AND.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
 _POINTING = read_words("questions", "pointing")
 _POINTING_AT_THE_END = read_words("questions", "pointing_at_the_end")

@@ -13,7 +13,7 @@ from retrieval.types import Turn
 
 MOST_BETWEEN = 4
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
-# Here "it" points at nothing.
+# In these phrases "it" refers to no thing.
 _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECASE)
 
 

@@ -73,7 +73,7 @@ SHORTEST_ORDINARY = 7
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# These words are no part of a code with blanks.
+# Words that cannot be a part of a code with blanks, such as "mx 9920 w".
 _SMALL_WORDS = read_words("questions", "small_words")
 
 

@@ -21,7 +21,7 @@ _QUOTED = re.compile(
 # A minus excludes a word. Before a number it is a sign (-5), before a single letter an option (-v).
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
-# The beginning of an English or Dutch sentence, or the end of any.
+# A question mark at the end, or a first word that begins an English or Dutch sentence.
 _SENTENCE = re.compile(fill_in(r'\?["”“»]*\s*$|^\W*<sentence_begins>\b', "questions"), re.IGNORECASE)
 
 

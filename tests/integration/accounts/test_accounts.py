@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from core.key_limits import Scope
-from ragsite.accounts.keys import digest_of, issue_key
+from ragsite.accounts.keys import compute_digest, issue_key
 from ragsite.models.account import Invitation
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
@@ -156,7 +156,7 @@ def test_an_account_that_exists_is_not_told(client, by_domain, reader):
 def invited(settings, administrator):
     """Return the path of an invitation's link."""
     settings.SIGN_UP = "invitation"
-    hashed = digest_of("token")
+    hashed = compute_digest("token")
     invitation = Invitation.objects.create(email="guest@example.com", token_hash=hashed, created_by=administrator)
     invitation.groups.add(Group.objects.create(name="guests"))
     return "/accounts/invitation/token/"
@@ -217,7 +217,7 @@ def test_an_administrator_invites_and_sees_the_link_once(client, settings, admin
         follow=True,
     )
     [link] = re.findall(r"http://testserver(/accounts/invitation/([^/]+)/)", response.content.decode())
-    assert Invitation.objects.get().token_hash == digest_of(link[1])
+    assert Invitation.objects.get().token_hash == compute_digest(link[1])
     assert link[1] not in str(Invitation.objects.values())
     assert link[1] not in client.get("/admin/ragsite/invitation/").content.decode()
     [message] = mail

@@ -59,7 +59,7 @@ def test_private_documents_are_told_to_staff_alone(door, api, secret):
 
 @all_doors
 def test_a_site_that_requires_login_refuses_strangers(door, api, collection, settings):
-    answer = asking.begin(QUESTION, user=User.objects.create_user("reader"), visitor="")
+    answer = asking.create_answer(QUESTION, user=User.objects.create_user("reader"), visitor="")
     settings.CHAT_REQUIRES_LOGIN = True
     assert door(api).status_code == 401
     addresses = [*READING, f"/api/v1/conversations/{answer.conversation_id}/", f"/api/v1/answers/{answer.pk}/stream/"]
@@ -111,7 +111,7 @@ def test_a_fault_is_told_without_its_words(door, fault, api, collection, monkeyp
     def break_down(*_args, **_options):
         raise fault
 
-    monkeypatch.setattr(asking, "begin", break_down)
+    monkeypatch.setattr(asking, "create_answer", break_down)
     monkeypatch.setattr("retrieval.api.endpoints.build_filters", break_down)
     told = door(api).content.decode()
     assert "10.1.2.3" not in told

@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 
 from bench import bulk, ranking
 from bench.beir import TestSet
-from bench.corpora import configuration_of
+from bench.corpora import choose_configuration
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.index import embedder_choice
@@ -218,7 +218,7 @@ def test_people_get_a_table_for_each_set_and_the_means(folder, tmp_path):
 def test_the_language_asked_for_counts_more_than_the_sets_own_and_that_more_than_its_name(
     name, description, asked, found
 ):
-    assert configuration_of(TestSet(name, (), (), description), asked) == found
+    assert choose_configuration(TestSet(name, (), (), description), asked) == found
 
 
 @pytest.mark.parametrize(

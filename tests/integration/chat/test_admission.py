@@ -111,7 +111,7 @@ def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(libr
     """One caller has a quarter of 4 + 4 places; an IPv6 network is one caller."""
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 4
     for number in range(2):
-        asking.begin(QUESTION, user=AnonymousUser(), visitor="", caller=network_of(f"2001:db8:1:2::{number}"))
+        asking.create_answer(QUESTION, user=AnonymousUser(), visitor="", caller=network_of(f"2001:db8:1:2::{number}"))
     body = {"question": QUESTION}
     refused = Client(REMOTE_ADDR="2001:db8:1:2::3").post("/api/v1/ask/", body, content_type="application/json")
     assert (refused.status_code, int(refused["Retry-After"]) >= 1) == (429, True)

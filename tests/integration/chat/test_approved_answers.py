@@ -55,7 +55,7 @@ def approved(document, curator):
 
 
 async def ask(question=QUESTION, user=None, **options):
-    begin = sync_to_async(asking.begin)
+    begin = sync_to_async(asking.create_answer)
     answer = await begin(question, user=user or AnonymousUser(), visitor="" if user else "me", **options)
     async for _event in streams.follow(answer.pk):
         pass

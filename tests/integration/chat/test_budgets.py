@@ -26,7 +26,7 @@ def reader():
 
 
 def ask(user, question="Why?"):
-    return asking.begin(question, user=user, visitor="")
+    return asking.create_answer(question, user=user, visitor="")
 
 
 def questions_of(user):

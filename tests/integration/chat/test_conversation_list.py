@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from chat.conversations.listing import PAGE, mentioning
+from chat.conversations.listing import PAGE, search_conversations
 from chat.models import Answer, Conversation
 from tests.support.asking import client_of
 
@@ -34,7 +34,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner):
     own = Conversation.objects.of(owner, "")
 
     def found(wanted):
-        return sorted(str(one) for one in mentioning(own, owner, wanted))
+        return sorted(str(one) for one in search_conversations(own, owner, wanted))
 
     assert found("sk-9920") == ["Pumps"]
     assert found("SEAL") == ["Pumps"]

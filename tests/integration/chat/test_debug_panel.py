@@ -11,7 +11,7 @@ from django.db import connection
 from chat.models import Answer
 from chat.signals import PanelScore, scores_wanted
 from chat.streaming import asking
-from chat.streaming.payloads import completed
+from chat.streaming.payloads import build_completed
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
@@ -214,7 +214,7 @@ def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announc
 def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(library, staff, settings):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     mine, theirs, repeating = answered(QUESTION), answered(QUESTION), answered(QUESTION)
-    of_visitor = asking.begin("q", user=AnonymousUser(), visitor="b-2").conversation
+    of_visitor = asking.create_answer("q", user=AnonymousUser(), visitor="b-2").conversation
     Answer.objects.filter(pk=theirs.pk).update(conversation=of_visitor)
     for repeated, readers in (
         (mine, (client_of(staff), client_of(visitor="browser-1"))),
@@ -245,7 +245,7 @@ def test_slides_are_called_what_they_are(collection, ingest, staff):
     body = {"query": "weight of the MX-9920-W", "top_k": 1}
     (hit,) = client.post("/api/v1/search/", body, content_type="application/json").json()["results"]
     assert (hit["page"], hit["page_unit"], citation.page) == (1, "slide", 2)
-    assert completed(answer, [citation])["citations"][0]["page_unit"] == "slide"
+    assert build_completed(answer, [citation])["citations"][0]["page_unit"] == "slide"
     shown = client.get(f"/documents/{citation.document_id}/", {"start": citation.start, "end": citation.end})
     assert "slide 2" in shown.content.decode()
 

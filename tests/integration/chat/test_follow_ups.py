@@ -54,7 +54,7 @@ async def test_a_follow_up_finds_the_passage_it_means(library, first, follow_up,
     assert searched["sources"][0]["document"]["title"] == source
     assert any(words in found["content"] for found in searched["sources"])
     joined = f"{first} {follow_up}"
-    assert searched["joined_question"] == answer.joined_question == answer.standing_alone == joined
+    assert searched["joined_question"] == answer.joined_question == answer.standalone_question == joined
     assert (searched["reformulation"], answer.completed_question) == (None, "")
     assert (answer.trace["query"], answer.trace["joined_query"]) == (follow_up, joined)
 
@@ -63,7 +63,7 @@ async def test_a_follow_up_to_a_code_is_searched_with_the_code(library):
     before, _ = await ask("How heavy is the MX-9920-W pump?")
     answer, searched = await ask("And what about its price?", conversation_id=before.conversation_id)
     assert searched["sources"][0]["document"]["title"] == "MX-9920-W"
-    assert answer.standing_alone == answer.completed_question == "MX-9920-W: what about its price?"
+    assert answer.standalone_question == answer.completed_question == "MX-9920-W: what about its price?"
     assert "210 euros" in answer.text
     assert answer.joined_question == ""
     # The next one points at the same code.

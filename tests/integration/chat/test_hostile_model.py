@@ -45,7 +45,7 @@ async def _longest_hold(done):
 async def ask():
     """Return the answer, the page's stream of it, and how long another reader had to wait meanwhile."""
     asker = await User.objects.acreate_user("asker")
-    begun = await sync_to_async(asking.begin)("What does the zeppelin weigh?", user=asker, visitor="")
+    begun = await sync_to_async(asking.create_answer)("What does the zeppelin weigh?", user=asker, visitor="")
     client, done = AsyncClient(), asyncio.Event()
     await client.aforce_login(asker)
     other_reader = asyncio.create_task(_longest_hold(done))

@@ -109,7 +109,7 @@ def test_the_default_row_writes_for_those_who_may_choose_it(library, large, sett
 
 def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(library, large, settings):
     row = add(large)
-    asked = asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
+    asked = asking.create_answer(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
     row.groups.set([Group.objects.create(name="Editors")])
     async_to_sync(streams.finish)(asked.pk)
     asked.refresh_from_db()

@@ -9,7 +9,7 @@ from chat.answering import pipeline
 from chat.models import Answer, ApprovedAnswer
 from chat.types import Failed
 from evaluation.dashboard.gaps import find_unanswered
-from evaluation.dashboard.scope import scope_of
+from evaluation.dashboard.scope import parse_scope
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Collection, Draft
 from retrieval.models.collection import Visibility
@@ -202,7 +202,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
-    assert find_unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
+    assert find_unanswered(parse_scope({}, User.objects.create_superuser("root")))[0] == []
 
 
 def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, document, ingest, curator):
@@ -237,7 +237,7 @@ def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, doc
 
 
 def test_out_of_scope_is_no_gap(admin, page, document, curator):
-    scope = scope_of({}, User.objects.create_superuser("root"))
+    scope = parse_scope({}, User.objects.create_superuser("root"))
     assert [one.question for one in find_unanswered(scope)[0]] == [QUESTION]
     sentence = "Ask the office of your own floor."
     values = {"action": "scope", "question": QUESTION, "text": sentence, "collection": document.collection_id}

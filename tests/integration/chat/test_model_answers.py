@@ -19,7 +19,7 @@ from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, heartbeats, streams, writing
-from chat.streaming.runs import text_of
+from chat.streaming.runs import join_tokens
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Document
 from retrieval.types import Turn
@@ -79,7 +79,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(l
     # Otherwise the heartbeat may see it first, and end the writing before the model has reported its usage.
     monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
-    answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
+    answer = await sync_to_async(asking.create_answer)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):
         if event.name == "searched":
             await sync_to_async(answer.conversation.delete)()
@@ -102,7 +102,7 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(collection, 
     for answer in (first, again):
         html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, valve)]
-    completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
+    completion = ChatCompletion("id", 0, "ragsite", question, "").build_completion(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
     # There is one annotation for each number.
     assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"]
@@ -114,7 +114,7 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     model.pieces = [said[at : at + 6] for at in range(0, len(said), 6)]
     answer, events = await ask()
     text = "The MX-9920-W weighs 3450 grams. [1]"
-    assert answer.text == text == text_of(events)
+    assert answer.text == text == join_tokens(events)
     assert (answer.written, answer.notice) == ("The MX-9920-W weighs 3450 grams.", "")
     names = [event.name for event in events]
     assert "SECRET" in "".join(
@@ -122,7 +122,7 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     )
     assert names[names.index("reset") + 1] == "searched"
     # A reader who comes back, and the page, get the same.
-    assert text_of([event async for event in streams.follow(answer.pk)]) == text
+    assert join_tokens([event async for event in streams.follow(answer.pk)]) == text
     assert "SECRET" not in answer_body(await sync_to_async(build_turn)(answer))
     # The next thought of this model is withheld.
     _, events = await ask("How much does the MX-9920-W weigh?")
@@ -337,7 +337,7 @@ async def test_instructions_in_a_document_are_shown_and_told_to_no_model(library
 
 async def test_a_stopped_answer_says_who_wrote_it_and_what_it_took(library, model):
     model.pieces, model.delay_seconds = [f"word{number} " for number in range(500)], 0.02
-    answer = await sync_to_async(asking.begin)(QUESTION, user=AnonymousUser(), visitor="browser-1")
+    answer = await sync_to_async(asking.create_answer)(QUESTION, user=AnonymousUser(), visitor="browser-1")
     async for event in streams.follow(answer.pk):
         if event.name == "token":
             await streams.stop(answer.pk)

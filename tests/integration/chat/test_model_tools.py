@@ -16,7 +16,7 @@ from chat.answering import model_trial
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.api.completion_chunks import chunks
 from chat.api.completion_responses import ChatCompletion
-from chat.debugging.panel import panel_of
+from chat.debugging.panel import build_panel
 from chat.models import ModelTrial
 from chat.streaming import asking, readers
 from chat.tasks import try_model
@@ -116,7 +116,7 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(par
     model.rounds = [[*call_pieces(HEAVY), *call_pieces(nothing, index=1)]]
     answer, _ = await ask(QUESTION)
     boss = await User.objects.acreate_superuser("boss")
-    panel = await sync_to_async(panel_of)(answer, boss)
+    panel = await sync_to_async(build_panel)(answer, boss)
     assert [(call.arguments, call.document_id) for call in panel.trace.prompt.calls] == [
         (HEAVY, parts.pk),
         (nothing, None),
@@ -129,7 +129,7 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(par
     assert "nothing was computed" in page
     # A user who may not read the table does not get a result computed over it.
     await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
-    panel = await sync_to_async(panel_of)(answer, AnonymousUser())
+    panel = await sync_to_async(build_panel)(answer, AnonymousUser())
     assert [call.told for call in panel.trace.prompt.calls][0] == ""
 
 
@@ -165,7 +165,7 @@ async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts, m
 
     model.rounds, model.pieces = [call_pieces(HEAVY)], Waiting(model, "It weighs 640 g")
     owner = await User.objects.acreate_user("owner")
-    begun = await sync_to_async(asking.begin)(QUESTION, user=owner, visitor="")
+    begun = await sync_to_async(asking.create_answer)(QUESTION, user=owner, visitor="")
     seen = []
     async for event in readers.follow_as_reader(begun.pk, owner):
         seen.append(event)

@@ -14,7 +14,7 @@ from rest_framework.exceptions import PermissionDenied
 from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
 from chat.conversations.history import list_turns_before, store_sources_behind
-from chat.conversations.listing import mentioning
+from chat.conversations.listing import search_conversations
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.writing import RUNS
@@ -166,11 +166,11 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(answer, do
 def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(answer, conversation, owner, mine):
     own = Conversation.objects.of(owner, "")
     second = Answer.objects.create(conversation=conversation, question="And how long?")
-    assert mentioning(own, owner, "3450").count() == 1
+    assert search_conversations(own, owner, "3450").count() == 1
     assert SECRET in list_turns_before(second)[0].answer
     Collection.objects.update(visibility="staff")
-    assert mentioning(own, owner, "3450").count() == 0
-    assert mentioning(own, owner, "heavy").count() == 1
+    assert search_conversations(own, owner, "3450").count() == 0
+    assert search_conversations(own, owner, "heavy").count() == 1
     assert mine.get("/api/v1/conversations/?q=3450").json()["count"] == 0
     [turn] = list_turns_before(second)
     assert (turn.question, turn.answer) == ("How heavy?", "")

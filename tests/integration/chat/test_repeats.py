@@ -116,11 +116,11 @@ async def test_a_copy_does_not_serve_when_its_original_was_deleted(library, monk
     first, _ = await ask()
     copy, _ = await ask()
     assert (copy.repeats, copy.cache_key) == (first, "")
-    found = await sync_to_async(answer_cache.find)(first.cache_key)
+    found = await sync_to_async(answer_cache.find_reusable)(first.cache_key)
     await sync_to_async(first.conversation.delete)()
     assert not await served_again()
     # Nor is an original missed that was deleted a moment after it was found.
-    monkeypatch.setattr(answer_cache, "find", lambda key: found)
+    monkeypatch.setattr(answer_cache, "find_reusable", lambda key: found)
     again, events = await ask()
     assert events[-1].name == "completed"
     assert (again.repeats, again.text) == (None, first.text)

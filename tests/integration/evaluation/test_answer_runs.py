@@ -11,13 +11,13 @@ from django.utils import timezone
 from chat.answering.prompts import PROMPT_VERSION
 from evaluation import gates
 from evaluation.gates import Verdict
-from evaluation.judgements import tokens_spent
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
 from evaluation.models.evaluation_set import asked
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare, interval_of
+from evaluation.runs.results import compare, read_interval
 from evaluation.sets.building import add_expected_passage
-from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.sets.resolution import fingerprint, list_measured_questions
 from retrieval.models import Chunk
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import NamedProfile
@@ -75,8 +75,8 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers):
     (result,) = met.answer_results.all()
     assert result.agreement is None
     assert (result.expectations, result.unmet) == (1.0, {})
-    assert interval_of(met, "expectations").mean == 1.0
-    assert interval_of(met, "agreement") is None
+    assert read_interval(met, "expectations").mean == 1.0
+    assert read_interval(met, "agreement") is None
 
     answers.questions.update(must=["3450 grams", "11 stages", "a warranty"], must_not=["grams"], longest=10)
     unmet = answered(answers)
@@ -99,7 +99,7 @@ def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers):
     assert [results[text].refusal for text in ANSWERS] == [0, 0, 0, 1]
     # Means and comparisons are over the questions that have a value.
     assert {name: one["questions"] for name, one in blind.summary["metrics"].items()} == {"agreement": 4, "refusal": 4}
-    assert interval_of(blind, "agreement").mean == 0.25
+    assert read_interval(blind, "agreement").mean == 0.25
     compared = compare(seeing, blind)
     assert compared.metric == "agreement"
     assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
@@ -112,8 +112,8 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
     add_expected_passage(only_passage, Chunk.objects.get(document__source="pump.md"))
     assert list(answers.questions.exclude(asked()).values_list("text", flat=True)) == ["A draft"]
-    assert [one.text for one in measured_questions(answers, "answers")] == list(ANSWERS)
-    assert [one.text for one in measured_questions(answers, "search")] == ["Where is the pump?"]
+    assert [one.text for one in list_measured_questions(answers, "answers")] == list(ANSWERS)
+    assert [one.text for one in list_measured_questions(answers, "search")] == ["Where is the pump?"]
     assert answered(answers).asked == 4
     empty = answered(set_of(library, "passages"))
     assert (empty.status, empty.attempts) == ("failed", 1)
@@ -124,14 +124,14 @@ def test_search_runs_and_answers_runs_are_told_apart(answers):
     search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
     assert search != run
     assert queue.request_run(answers, MEANING, kind="answers") == run
-    before = {kind: fingerprint(measured_questions(answers, kind), kind) for kind in ("search", "answers")}
+    before = {kind: fingerprint(list_measured_questions(answers, kind), kind) for kind in ("search", "answers")}
     question = answers.questions.get(text=PUMP)
     add_expected_passage(question, Chunk.objects.get(document__source="pump.md"))
-    assert fingerprint(measured_questions(answers, "answers"), "answers") == before["answers"]
-    assert fingerprint(measured_questions(answers)) != before["search"]
+    assert fingerprint(list_measured_questions(answers, "answers"), "answers") == before["answers"]
+    assert fingerprint(list_measured_questions(answers)) != before["search"]
     question.expected_answer = "4 kilos"
     question.save()
-    assert fingerprint(measured_questions(answers, "answers"), "answers") != before["answers"]
+    assert fingerprint(list_measured_questions(answers, "answers"), "answers") != before["answers"]
     with pytest.raises(IntegrityError), transaction.atomic():
         answers.questions.filter(text=PUMP).update(expects_refusal=True)
 
@@ -195,7 +195,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     policy.save()
     checked = gates.check(policy, version)
     assert checked.verdict is Verdict.WORSE, "it answers nothing"
-    assert "agreement of the answers -0" in gates.reason_of(checked)
+    assert "agreement of the answers -0" in gates.describe_check(checked)
     AnswerResult.objects.filter(run=checked.in_force.run).exclude(text=PUMP).update(agreement=0)
     assert gates.check(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
     EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
@@ -212,8 +212,8 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers):
     for profile in (profiles.active_profile(), profiles.name_version(version)):
         answered(answers, profile)
     checked = gates.check(policy, version)
-    assert (checked.verdict, checked.objects) == (Verdict.EMPTY, True)
-    assert "agreement of the answers" in gates.reason_of(checked)
+    assert (checked.verdict, checked.is_objection) == (Verdict.EMPTY, True)
+    assert "agreement of the answers" in gates.describe_check(checked)
     policy.metric = "expectations"
     policy.save()
     assert gates.check(policy, version).comparison.difference.mean < 0
@@ -242,7 +242,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     assert (recall["mean"], recall["questions"], recall["errors"]) == (1, 1, 0)
     assert told["metrics"]["faithfulness"] == {"errors": 1}
     assert run.is_reliable, "its own figures do not depend on the judge"
-    assert tokens_spent() == 110 * len(judge.requests)
+    assert count_spent_tokens() == 110 * len(judge.requests)
 
 
 def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge):

@@ -6,11 +6,11 @@ from django.urls import reverse
 
 from chat.models import Feedback
 from evaluation.admin.run_admin import trend_chart
-from evaluation.dashboard.gaps import find_gaps, find_unanswered, nearest_documents
-from evaluation.dashboard.scope import scope, scope_of
+from evaluation.dashboard.gaps import find_gaps, find_nearest_documents, find_unanswered
+from evaluation.dashboard.scope import parse_scope, scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
-from evaluation.runs.results import measure_of
+from evaluation.runs.results import find_measure
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection
@@ -129,7 +129,7 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(admin
     listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")
     assert [run.draft for run in listed.context["runs"]] == [draft, None]
     assert html(listed).count(f"{mark}</span>") == 1
-    chart = str(trend_chart(evaluation_set, measure_of("search")))
+    chart = str(trend_chart(evaluation_set, find_measure("search")))
     assert (f"#{in_service.pk} " in chart, f"#{of_draft.pk} " in chart) == (True, False)
     rows = html(admin.get(RUNS))
     assert mark in rows
@@ -157,12 +157,12 @@ def asked(collection, question, document):
 def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library, working_copy):
     document = working_copy.documents.get(source="pump.md")
     for collection in (working_copy, None):
-        assert building.collection_asked(asked(collection, "How heavy?", document)) == library
+        assert building.find_asked_collection(asked(collection, "How heavy?", document)) == library
 
 
 def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy):
-    assert scope_of({"collection": working_copy.slug}, admin_user).collection is None
-    assert scope_of({"collection": library.slug}, admin_user).collection == library
+    assert parse_scope({"collection": working_copy.slug}, admin_user).collection is None
+    assert parse_scope({"collection": library.slug}, admin_user).collection == library
     assert working_copy.slug not in html(admin.get("/admin/evaluation/dashboard/"))
     in_service, copied = library.documents.get(source="pump.md"), working_copy.documents.get(source="pump.md")
     of_library = asked(library, "How heavy is it?", in_service)
@@ -172,5 +172,5 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
     assert find_gaps(scope(boss())).total == 2
-    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope(boss()).documents())
+    near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope(boss()).documents())
     assert near == [[in_service], []]

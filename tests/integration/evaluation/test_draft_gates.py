@@ -69,7 +69,7 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert (checked.candidate.run, checked.in_force.run) == tuple(requested)
     assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
     assert gates.request_runs(policy, draft) == []
-    assert "Library (draft) is not significantly worse than Library" in gates.reason_of(checked)
+    assert "Library (draft) is not significantly worse than Library" in gates.describe_check(checked)
     lifecycle.publish(draft)
     published = lifecycle.resume(draft.pk)
     assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
@@ -108,7 +108,7 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, draft
         CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
     checked = gates.check(policy, draft)
     assert checked.verdict is expected
-    assert checked.objects
+    assert checked.is_objection
     assert len(gates.request_runs(policy, draft)) == (0 if change == "being read" else 1)
 
 

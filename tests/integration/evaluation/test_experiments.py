@@ -12,7 +12,7 @@ from chat.models import Answer, Conversation, Feedback
 from chat.streaming import asking, streams
 from evaluation import experiments
 from evaluation.arms import Arm
-from evaluation.experiments import ExperimentRefused, ExperimentVerdict, arm_of, choose, describe_verdict, report
+from evaluation.experiments import ExperimentRefused, ExperimentVerdict, choose, describe_verdict, find_arm, report
 from evaluation.models import Experiment
 from retrieval.search.profiles import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
@@ -31,7 +31,7 @@ def conversations(experiment, arm, number=1):
     at = 1000
     while len(found) < number:
         one = visitor(at)
-        if arm_of(experiment, one.subject) is arm:
+        if find_arm(experiment, one.subject) is arm:
             found.append(one)
         at += 1
     return found
@@ -150,7 +150,7 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     treated = [
         answer.pk
         for answer in Answer.objects.select_related("conversation")
-        if arm_of(experiment, answer.conversation.subject) is Arm.TREATMENT
+        if find_arm(experiment, answer.conversation.subject) is Arm.TREATMENT
     ]
     Answer.objects.filter(pk__in=treated).update(refused=True)
     assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
@@ -172,13 +172,13 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
     experiment = await sync_to_async(prepared)()
     arms = set()
     for number in range(8):
-        answer = await sync_to_async(asking.begin)(
+        answer = await sync_to_async(asking.create_answer)(
             "How heavy is the pump MX-3?", user=AnonymousUser(), visitor=f"{number:032x}"
         )
         _ = [event async for event in streams.follow(answer.pk)]
         answer = await Answer.objects.select_related("conversation").aget(pk=answer.pk)
         assert answer.status == "completed"
-        arm = arm_of(experiment, answer.conversation.subject)
+        arm = find_arm(experiment, answer.conversation.subject)
         arms.add(arm)
         treated = arm is Arm.TREATMENT
         assert answer.profile_version_id == (experiment.treatment_id if treated else experiment.control_id)

@@ -12,7 +12,7 @@ from chat.signals import answer_completed
 from core import job_queue
 from core.job_queue import sweep
 from evaluation import conf, judgements
-from evaluation.judgements import tokens_spent
+from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
@@ -53,11 +53,11 @@ def test_a_finished_answer_is_judged_once_by_each_judge(judge, django_capture_on
 
 
 def test_which_judges_are_planned(settings):
-    assert judgements.planned_judges(completed_answer()) == ["offline"]
+    assert judgements.choose_judges(completed_answer()) == ["offline"]
     settings.EVALUATE_WITH_MODEL = True
     first = completed_answer()
-    assert judgements.planned_judges(first) == ["offline", "model"]
-    assert judgements.planned_judges(completed_answer(repeats=first)) == ["offline"], "it is not paid for again"
+    assert judgements.choose_judges(first) == ["offline", "model"]
+    assert judgements.choose_judges(completed_answer(repeats=first)) == ["offline"], "it is not paid for again"
 
 
 def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings):
@@ -146,7 +146,7 @@ def test_the_model_scores_and_its_tokens_are_counted(judge, judged):
     assert scores_of(judgement) == {"faithfulness": 0.5, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
     requests = len(judge.requests)
     assert (judgement.prompt_tokens, judgement.completion_tokens) == (100 * requests, 10 * requests)
-    assert tokens_spent() == 110 * requests
+    assert count_spent_tokens() == 110 * requests
 
 
 def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(judge, judged):
@@ -266,4 +266,4 @@ def test_the_table_itself_refuses_what_is_no_score():
 def test_a_judge_that_is_half_described_is_found_at_start(settings, changed, found):
     for name, value in changed.items():
         setattr(settings, name, value)
-    assert [one.id for one in (*conf.judge_can_be_asked(), *conf.numbers_make_sense())] == found
+    assert [one.id for one in (*conf.check_judge_settings(), *conf.check_judge_numbers())] == found

@@ -8,7 +8,7 @@ from django.utils import timezone
 from core.dataclass_json import to_json
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare, interval_of
+from evaluation.runs.results import compare, read_interval
 from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
@@ -41,7 +41,7 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert [result.text for result in results] == list(QUESTIONS)
     assert (results[0].expected[0]["rank"], results[0].expected[0]["source"]) == (1, "pump.md")
     assert results[0].ndcg == results[0].hit == 1
-    ndcg = interval_of(meaning, "ndcg@10")
+    ndcg = read_interval(meaning, "ndcg@10")
     assert ndcg.mean == pytest.approx(sum(result.ndcg for result in results) / 6)
     assert ndcg.low <= ndcg.mean <= ndcg.high
     assert 0 < meaning.summary["latency_ms"]["p50"] <= meaning.summary["latency_ms"]["p95"]

@@ -6,7 +6,7 @@ from chat.models import Answer
 from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.evaluation_set import asked
 from evaluation.sets import building
-from evaluation.sets.resolution import fingerprint, measured_questions, resolve
+from evaluation.sets.resolution import fingerprint, list_measured_questions, resolve
 from retrieval.models import Chunk, Collection
 from tests.support.evaluation_sets import DOCUMENTS, set_of
 from tests.support.judged_answers import completed_answer
@@ -67,23 +67,23 @@ def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_docu
 
 def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library):
     evaluation_set = set_of(library)
-    before = fingerprint(measured_questions(evaluation_set))
+    before = fingerprint(list_measured_questions(evaluation_set))
     draft = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="What now?")
     not_answered_by = ExpectedPassage.objects.create(question=draft, source="pump.md", grade=0)
-    assert draft not in measured_questions(evaluation_set)
-    assert fingerprint(measured_questions(evaluation_set)) == before
+    assert draft not in list_measured_questions(evaluation_set)
+    assert fingerprint(list_measured_questions(evaluation_set)) == before
     not_answered_by.grade = 1
     not_answered_by.save()
-    assert draft in measured_questions(evaluation_set)
-    assert fingerprint(measured_questions(evaluation_set)) != before
+    assert draft in list_measured_questions(evaluation_set)
+    assert fingerprint(list_measured_questions(evaluation_set)) != before
 
 
 def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
     answer = completed_answer(question="And the other?", completed_question="How heavy is the other pump?")
-    evaluation_set = building.complaints_of(library)
-    question, is_new = building.question_from_answer(answer, evaluation_set)
+    evaluation_set = building.get_complaint_set(library)
+    question, is_new = building.get_or_create_question(answer, evaluation_set)
     assert (question.text, is_new) == ("How heavy is the other pump?", True)
-    assert building.question_from_answer(answer, evaluation_set) == (question, False)
+    assert building.get_or_create_question(answer, evaluation_set) == (question, False)
     assert list(evaluation_set.questions.exclude(asked())) == [question]
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=2)
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=3)
@@ -98,7 +98,7 @@ def test_words_of_another_collection_do_not_come_into_the_set(library):
     answer = completed_answer(
         question="Whats in it?", completed_question="What is in the vault?", source_collections=[library.pk, other.pk]
     )
-    question, _ = building.question_from_answer(answer, building.complaints_of(library))
+    question, _ = building.get_or_create_question(answer, building.get_complaint_set(library))
     assert question.text == "Whats in it?"
 
 
@@ -109,15 +109,15 @@ def test_collections_whose_names_begin_alike_take_their_complaints_apart(library
         )
         for year in ("2023", "2024")
     )
-    assert building.complaints_of(first).collection == first
-    assert building.complaints_of(second).collection == second
-    assert building.complaints_of(second) == building.complaints_of(second)
+    assert building.get_complaint_set(first).collection == first
+    assert building.get_complaint_set(second).collection == second
+    assert building.get_complaint_set(second) == building.get_complaint_set(second)
 
 
 def test_the_collection_of_an_answer_is_what_it_was_asked_of(library):
     other = Collection.objects.create(slug="other", name="Other")
     answer = completed_answer(contents=())
     answer.sources = [{"document": {"id": library.documents.get(source="pump.md").pk}}] * 2
-    assert building.collection_asked(answer) == library
+    assert building.find_asked_collection(answer) == library
     answer.collection = other
-    assert building.collection_asked(answer) == other
+    assert building.find_asked_collection(answer) == other

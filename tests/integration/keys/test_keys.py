@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from chat.models import Answer, Conversation
 from core.api.problems import ApiView
 from core.key_limits import Scope
-from ragsite.accounts.keys import digest_of, issue_key
+from ragsite.accounts.keys import compute_digest, issue_key
 from ragsite.models import ApiKey
 from retrieval.models import Collection
 from tests.support.addresses import addresses
@@ -280,7 +280,7 @@ def test_the_command_makes_keys_and_accounts_for_programs(capsys, collection):
         "create_key", "robot", "--service", "--scope", "ask", "--collection", "library", "--days", "30",
         "--rate", "5/s", "--list-sources",
     )  # fmt: skip
-    key = ApiKey.objects.get(digest=digest_of(capsys.readouterr().out.strip()))
+    key = ApiKey.objects.get(digest=compute_digest(capsys.readouterr().out.strip()))
     assert not key.user.has_usable_password()
     assert (key.scopes, key.is_limited, key.rate, key.lists_sources) == (["ask"], True, "5/s", True)
     with pytest.raises(CommandError, match="Write a rate"):

@@ -131,7 +131,7 @@ for at in sys.argv[2:]:
     status = os.waitpid(child, 0)[1]
     accounts = list(User.objects.order_by("pk").values_list("username", flat=True))
     # Closes the connection, which the next child must not share.
-    results.append((os.WTERMSIG(status), backups.interrupted_restore(), accounts))
+    results.append((os.WTERMSIG(status), backups.describe_interrupted_restore(), accounts))
 print("RESULTS", json.dumps(results))
 """
 TO_FINISH = "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
@@ -182,9 +182,9 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
     site.lose()
     code = (
         "from django.db import DatabaseError\n"
-        "from ragsite.accounts.keys import digest_of\n"
+        "from ragsite.accounts.keys import compute_digest\n"
         "from ragsite.models import ApiKey, AuditEntry\n"
-        f"print(ApiKey.objects.filter(digest=digest_of({key!r})).count(), 'key')\n"
+        f"print(ApiKey.objects.filter(digest=compute_digest({key!r})).count(), 'key')\n"
         "try:\n"
         "    AuditEntry.objects.all().delete()\n"
         "except DatabaseError as error:\n"

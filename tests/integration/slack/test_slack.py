@@ -264,7 +264,7 @@ def test_a_failure_of_slack_is_tried_again_and_one_of_the_site_is_said(slack, li
     def broken(*_arguments, **_options):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("ragsite.slack.replies.asking.begin", broken)
+    monkeypatch.setattr("ragsite.slack.replies.asking.create_answer", broken)
     assert deliver(mention("U0ANN", ASKED, ts="1800000002.000100")).status_code == 200
     for _attempt in range(SlackQuestion.MOST_ATTEMPTS):
         SlackQuestion.objects.update(retry_at=None)

@@ -1,13 +1,13 @@
 import pytest
 
-from bench.reporting import figure, interval, replace_section
+from bench.reporting import format_figure, format_interval, replace_section
 from evaluation.exceptions import EvaluationError
 
 
 def test_figures_are_short_and_differences_show_their_direction():
-    assert [figure(value) for value in (0.7171, 1.0, 0.0, -0.0001)] == [".717", "1.000", ".000", ".000"]
-    assert interval(0.021, -0.004, 0.038) == "+.021 [−.004 .038]"
-    assert interval(-0.021, -0.04, -0.001) == "−.021 [−.040 −.001]"
+    assert [format_figure(value) for value in (0.7171, 1.0, 0.0, -0.0001)] == [".717", "1.000", ".000", ".000"]
+    assert format_interval(0.021, -0.004, 0.038) == "+.021 [−.004 .038]"
+    assert format_interval(-0.021, -0.04, -0.001) == "−.021 [−.040 −.001]"
 
 
 @pytest.mark.parametrize(

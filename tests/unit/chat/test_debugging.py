@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.candidates import FRAGMENT_CHARACTERS, candidate_rows, snippet
+from chat.debugging.candidates import FRAGMENT_CHARACTERS, build_candidate_rows, snippet
 from chat.debugging.stages import answer_bars, search_bars
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
@@ -78,7 +78,7 @@ def test_kept_candidates_come_first_and_the_others_by_score():
         return Candidate(chunk_id, score, scores, rank=rank, dropped="" if rank else "not among the first 1")
 
     trace = example_trace(candidates=(candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9)))
-    rows = candidate_rows(trace, {})
+    rows = build_candidate_rows(trace, {})
     assert [(row.candidate.rank, row.candidate.score) for row in rows] == [(1, 0.9), (None, 0.4), (None, 0.2)]
     assert rows[0].lexical.score.rank is None
     assert (rows[0].vector.start, rows[0].vector.width) == (50.0, 50.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chat.answering import prompts
 from chat.answering.checking.citation_forms import find_references
-from chat.answering.prompts import compose, estimated_tokens
+from chat.answering.prompts import compose, estimate_tokens
 from chat.types import ContextSource
 from retrieval.types import Turn
 from tests.support.contexts import source
@@ -111,7 +111,7 @@ def test_a_question_about_another_passage_continues_the_dialogue_too():
     lines = "\n".join(f"Line {number} tells of the price." for number in range(200))
     prompt = composed("And the price?", ranked(lines, 1, 3.0), history=(before,), budget_tokens=1000)
     assert prompt.messages[:-1] == before.dialogue
-    new_tokens = prompts.estimated_tokens(prompt.messages[-1]["content"])
+    new_tokens = prompts.estimate_tokens(prompt.messages[-1]["content"])
     assert prompts.CONTINUED_SHARE - 0.05 < new_tokens / 1000 <= prompts.CONTINUED_SHARE + 0.01
 
 
@@ -165,7 +165,7 @@ def test_the_budget_holds_and_each_source_is_in_or_out(texts, budget_tokens, tur
     prompt = composed("How?", *sources, budget_tokens=budget_tokens, history=tuple(Turn(*turn) for turn in turns))
     system, user = told(prompt)
     # Joining the parts takes a few line ends.
-    assert prompt.tokens == estimated_tokens(system) + estimated_tokens(user) <= budget_tokens + 8
+    assert prompt.tokens == estimate_tokens(system) + estimate_tokens(user) <= budget_tokens + 8
     assert prompt.markers | set(prompt.left_out) == {found.marker for found in sources}
     assert not prompt.markers & set(prompt.left_out)
     assert sum(line.startswith("SOURCE [") for line in user.splitlines()) == len(prompt.markers)
@@ -173,9 +173,9 @@ def test_the_budget_holds_and_each_source_is_in_or_out(texts, budget_tokens, tur
 
 
 def test_tokens_are_reckoned_by_bytes():
-    assert estimated_tokens("") == 0
-    assert estimated_tokens("seven b") == 2
-    assert estimated_tokens("日本語") > 2
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("seven b") == 2
+    assert estimate_tokens("日本語") > 2
 
 
 def test_the_best_source_brings_the_text_around_its_passage():

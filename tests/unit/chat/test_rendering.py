@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 import pytest
 
 from chat.answering.checking.citations import find_markers
-from chat.pages.answer_text import whole_text
+from chat.pages.answer_text import render_whole_text
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.plain_text import plain
-from chat.pages.rendering import answer_html
-from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
+from chat.pages.rendering import render_answer
+from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -76,7 +76,7 @@ def links(html):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_answers_are_shown_and_never_run(text):
     doubts = [Doubt(0, len(text), text)]
-    for html in (answer_html(text, [cited(1)], doubts), streamed_html(text, "x", {1: "T"})):
+    for html in (render_answer(text, [cited(1)], doubts), render_piece(text, "x", {1: "T"})):
         for tag, attributes in Elements(html).found:
             assert tag in ALLOWED_TAGS
             assert set(attributes) <= ALLOWED_ATTRIBUTES
@@ -86,7 +86,7 @@ def test_hostile_answers_are_shown_and_never_run(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_documents_cannot_break_out_of_a_citation(text):
-    html = answer_html("Yes [1].", [cited(1, title=text, section=text, quote=text)])
+    html = render_answer("Yes [1].", [cited(1, title=text, section=text, quote=text)])
     assert [tag for tag, _ in Elements(html).found] == ["p", "sup", "a"]
     assert links(html)[0]["data-title"] == text
 
@@ -115,17 +115,17 @@ REPEATED = "Pump 3 bar [1][1]. Valve 5 bar [1]."
 )
 def test_each_mention_leads_to_its_own_words(text):
     citations = [cited(1, href=f"/documents/{m.start}/", marker_start=m.start) for m in find_markers(text)]
-    html = answer_html(text, citations, [Doubt(0, len(text), "x")])
+    html = render_answer(text, citations, [Doubt(0, len(text), "x")])
     code = text.index("row[1]") + 3 if text.startswith("    ") else None
     wanted = [citation.href for citation in citations if citation.marker_start != code]
-    assert [link["href"] for link in links(answer_html(text, citations))][:3] == wanted[:3]
+    assert [link["href"] for link in links(render_answer(text, citations))][:3] == wanted[:3]
     assert [link["href"] for link in links(html)][:3] == wanted[:3]
 
 
 def test_a_marker_that_no_citation_stands_for_is_text():
-    html = answer_html("Pump  [1]. Valve [1].", [cited(1, marker_start=17)])
+    html = render_answer("Pump  [1]. Valve [1].", [cited(1, marker_start=17)])
     assert html.startswith("<p>Pump  [1]. Valve<sup")
-    assert "cited-block" not in answer_html("Pump [1].\n\n[1]", [cited(1, marker_start=5)])
+    assert "cited-block" not in render_answer("Pump [1].\n\n[1]", [cited(1, marker_start=5)])
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_a_marker_that_no_citation_stands_for_is_text():
     ],
 )
 def test_a_marker_leads_to_its_source_and_brackets_elsewhere_are_text(text, linked, kept):
-    html = answer_html(text, [cited(1)])
+    html = render_answer(text, [cited(1)])
     names = [(link["href"], link["aria-label"], link["data-quote"]) for link in links(html)]
     assert names == [(cited(1).href, "Source 1: Manual, page\u00a03", "Ten bar.")] * linked
     assert kept in html
 
 
 def test_the_words_of_a_deleted_document_can_still_be_read():
-    html = answer_html("Yes [1].", [cited(1, href="")])
+    html = render_answer("Yes [1].", [cited(1, href="")])
     assert links(html) == []
     note = next(attributes for tag, attributes in Elements(html).found if tag == "span")
     assert (note["data-quote"], note["tabindex"]) == ("Ten bar.", "0")
@@ -154,12 +154,12 @@ def test_the_words_of_a_deleted_document_can_still_be_read():
 def doubted(text, *sentences):
     """Return the answer with these sentences in doubt."""
     doubts = [Doubt(text.index(said), text.index(said) + len(said), f"Why {said[:4]}") for said in sentences]
-    return Elements(answer_html(text, [cited(1), cited(2)], doubts))
+    return Elements(render_answer(text, [cited(1), cited(2)], doubts))
 
 
 def test_a_sentence_in_doubt_is_marked_and_a_sign_behind_it_says_why():
     text = "It is **heavy** [1]. It weighs *ten* kilos [2]. It is blue."
-    html = answer_html(text, [cited(1), cited(2)], [Doubt(21, 42, "A number.")])
+    html = render_answer(text, [cited(1), cited(2)], [Doubt(21, 42, "A number.")])
     assert '<mark class="unsupported" data-doubt="0">It weighs </mark>' in html
     assert '<em><mark class="unsupported" data-doubt="0">ten</mark></em>' in html
     assert html.index("kilos</mark>") < html.index('class="doubt"') < html.index("It is blue")
@@ -176,21 +176,21 @@ def test_every_doubt_has_one_sign_in_the_order_of_the_text():
 
 
 def test_a_doubt_about_nothing_that_is_shown_has_no_sign():
-    assert "doubt" not in answer_html("Yes.\n\n---\n", [], [Doubt(6, 9, "x"), Doubt(40, 50, "x")])
+    assert "doubt" not in render_answer("Yes.\n\n---\n", [], [Doubt(6, 9, "x"), Doubt(40, 50, "x")])
 
 
 def test_no_text_passes_for_a_mark():
     text = 'Say data-doubt="0"> and </mark> [1].'
-    html = answer_html(text, [cited(1, quote='data-doubt="0"></mark>')], [Doubt(0, 3, "x")])
+    html = render_answer(text, [cited(1, quote='data-doubt="0"></mark>')], [Doubt(0, 3, "x")])
     assert html.startswith('<p><mark class="unsupported" data-doubt="0">Say</mark><span class="doubt"')
 
 
 @pytest.mark.parametrize("block", ["| a |\n|---|\n| 1 |", "```\ncode\n```", "Said so:"])
 def test_markers_in_a_paragraph_of_their_own_say_what_they_are(block):
-    html = answer_html(f"{block}\n\n[1][2]\n\nAnd then [1].", [cited(1), cited(2)])
+    html = render_answer(f"{block}\n\n[1][2]\n\nAnd then [1].", [cited(1), cited(2)])
     assert '<p class="cited-block"><span class="cited-label">Sources</span><sup class="cite">' in html
     assert html.count("cited-block") == 1
-    assert '<span class="cited-label">Source</span><sup' in answer_html(f"{block}\n\n[2]", [cited(2)])
+    assert '<span class="cited-label">Source</span><sup' in render_answer(f"{block}\n\n[2]", [cited(2)])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_markers_in_a_paragraph_of_their_own_say_what_they_are(block):
     ],
 )
 def test_an_address_that_no_cited_source_holds_is_text(text):
-    html = answer_html(f"Go {text} now", [], (), ["https://good.example/a", "mailto:info@good.example"])
+    html = render_answer(f"Go {text} now", [], (), ["https://good.example/a", "mailto:info@good.example"])
     assert links(html) == []
     words = Elements(html).text
     assert "there" in words or "<" in text
@@ -225,7 +225,7 @@ def test_an_address_that_no_cited_source_holds_is_text(text):
 def test_an_address_of_a_cited_source_is_a_link():
     text = "[there](HTTPS://good.example/a), [x](https://\u00e9.example/\u00e9) and <info@good.example>, *[b](https://e.example)*"
     addresses = ["https://good.example/a", "https://\u00e9.example/\u00e9", "mailto:info@good.example"]
-    html = answer_html(text, [], (), addresses)
+    html = render_answer(text, [], (), addresses)
     assert [link["href"] for link in links(html)] == [
         "https://good.example/a",
         "https://xn--9ca.example/%C3%A9",
@@ -236,11 +236,11 @@ def test_an_address_of_a_cited_source_is_a_link():
 
 
 def test_headings_rank_below_the_pages_own():
-    assert [tag for tag, _ in Elements(answer_html("# A\n\n#### B\n\n###### C", [])).found] == ["h3", "h6", "h6"]
+    assert [tag for tag, _ in Elements(render_answer("# A\n\n#### B\n\n###### C", [])).found] == ["h3", "h6", "h6"]
 
 
 def test_a_streamed_marker_leads_to_the_source_beside_it():
-    html = streamed_html("10 bar `row[2]` [2][9].", "abc", {2: "Manual"})
+    html = render_piece("10 bar `row[2]` [2][9].", "abc", {2: "Manual"})
     assert [link["href"] for link in links(html)] == ["#answer-abc-source-2"]
     assert html.startswith("10 bar row[2]<sup")
     assert "[9]" in html
@@ -289,7 +289,7 @@ def test_a_streamed_answer_ends_as_the_whole_one_would(size):
     for at in range(0, len(ANSWER), size):
         shown = stream.feed(ANSWER[at : at + size])
         html = shown.whole + shown.tail if isinstance(shown, Lines) else html + shown
-    words = Elements(answer_html(ANSWER, [cited(1), cited(2)])).text
+    words = Elements(render_answer(ANSWER, [cited(1), cited(2)])).text
     assert Elements(html).text.split() == words.split()
     assert "<b>" not in html
 
@@ -307,10 +307,10 @@ def test_a_long_block_costs_no_more_than_its_length_times_a_constant():
 def test_the_nearest_place_is_marked_and_a_text_that_goes_on_links_to_the_rest():
     text = "It is green. It weighs 3450 g. … [1]"
     citation = replace(cited(1), marker_start=text.index("[1]"), verbatim=True, marked_start=13, marked_end=30)
-    html = answer_html(text, [citation])
+    html = render_answer(text, [citation])
     assert '<mark class="nearest">It weighs 3450 g.</mark>' in html
     assert f'<a class="read-on" href="{escape(citation.href)}">Read on</a>' in html
-    whole = answer_html("It weighs 3450 g. [1]", [replace(cited(1), verbatim=True)])
+    whole = render_answer("It weighs 3450 g. [1]", [replace(cited(1), verbatim=True)])
     assert "<mark" not in whole
     assert "read-on" not in whole
 
@@ -319,7 +319,7 @@ RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit
 
 
 def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out():
-    html = answer_html(RECORD, [cited(1)], [Doubt(start=0, end=len(RECORD) - 4, reason="No.")])
+    html = render_answer(RECORD, [cited(1)], [Doubt(start=0, end=len(RECORD) - 4, reason="No.")])
     assert '<p class="record">' in html
     lines = html.split("<br />")
     names = [re.sub("<.*?>", "", match[1]) for line in lines if (match := re.search("<strong>(.*?)</strong>", line))]
@@ -330,22 +330,24 @@ def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out()
 
 
 def test_the_cell_that_is_asked_for_is_large_and_the_others_are_folded():
-    html = answer_html(f"weight: 3450 g [1]\n\n{RECORD}", [cited(1)])
+    html = render_answer(f"weight: 3450 g [1]\n\n{RECORD}", [cited(1)])
     assert re.search(r'<p class="asked">weight: 3450 g', html)
     assert re.search(
         r'<details class="fields">\s*<summary>.*</summary>\s*<p class="record">.*</p>\s*</details>', html, re.S
     )
-    assert "<details" not in answer_html(f"This is what is known of it.\n\n{RECORD}", [cited(1)])
+    assert "<details" not in render_answer(f"This is what is known of it.\n\n{RECORD}", [cited(1)])
 
 
 def test_lines_that_begin_with_a_label_stay_lines():
-    html = str(answer_html("From: Ann (ann@example.org)\nTo: Bob\nSent on: Monday\n\nThe crane hangs\nin hall 5.", {}))
+    html = str(
+        render_answer("From: Ann (ann@example.org)\nTo: Bob\nSent on: Monday\n\nThe crane hangs\nin hall 5.", {})
+    )
     assert "(ann@example.org)<br>\nTo: Bob<br>\nSent on: Monday</p>" in html
     assert "The crane hangs\nin hall 5." in html
 
 
 def test_what_a_record_holds_stays_text():
-    html = answer_html("a: <b>1</b>; b: `x; y: 1`; c: *2*; d: [u](javascript:x); e: 5", [])
+    html = render_answer("a: <b>1</b>; b: `x; y: 1`; c: *2*; d: [u](javascript:x); e: 5", [])
     assert "<b>" not in html
     assert links(html) == []
     assert "<code>x; y: 1</code>" in html
@@ -364,7 +366,7 @@ def test_what_a_record_holds_stays_text():
     ],
 )
 def test_prose_is_no_record(prose):
-    assert "record" not in answer_html(prose, [])
+    assert "record" not in render_answer(prose, [])
 
 
 CHECKED = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
@@ -428,5 +430,5 @@ def test_a_table_shown_as_a_result_is_in_the_text_of_an_answer_once():
     table = {"caption": "Filters", "summary": "1 of 83 rows.", "columns": ["Filter", "Notes"], "rows": [["f", "a|b"]]}
     answer = {"answer": "See below. [1]", "alternatives": [], "choices": [], "refused": False, "table": table}
     rows = "| Filter | Notes |\n| --- | --- |\n| f | a\\|b |"
-    assert whole_text(answer) == f"See below. [1]\n\nFilters: 1 of 83 rows.\n\n{rows}"
-    assert whole_text({**answer, "answer": "| a |\n|---|\n| b |"}) == "| a |\n|---|\n| b |"
+    assert render_whole_text(answer) == f"See below. [1]\n\nFilters: 1 of 83 rows.\n\n{rows}"
+    assert render_whole_text({**answer, "answer": "| a |\n|---|\n| b |"}) == "| a |\n|---|\n| b |"

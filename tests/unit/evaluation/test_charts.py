@@ -6,7 +6,7 @@ from django.template.loader import render_to_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.charts import BOTTOM, TOP, line_chart, stacked_bars, ticks
+from evaluation.charts import BOTTOM, TOP, choose_ticks, draw_line_chart, draw_stacked_bars
 
 WORDS = {
     "name": "questions",
@@ -46,10 +46,10 @@ def inside_the_drawing(chart):
 def test_columns_are_as_high_as_their_parts(rows):
     labels = [f"day {number}" for number in range(len(rows))]
     series = {name: [row[index] for row in rows] for index, name in enumerate(("a", "b", "c"))}
-    chart = stacked_bars(labels, series, str)
+    chart = draw_stacked_bars(labels, series, str)
     assert inside_the_drawing(chart)
     totals = [sum(value or 0 for value in row) for row in rows]
-    highest = ticks(max(totals), whole=True)[-1]
+    highest = choose_ticks(max(totals), whole=True)[-1]
     columns = parsed(chart).findall(".//svg/g")
     assert len(columns) == sum(total > 0 for total in totals)
     for column, total in zip(columns, [total for total in totals if total], strict=True):
@@ -68,9 +68,9 @@ def test_every_text_is_escaped(title, label, series):
     hostile = f'<script>{label}"&'
     words = {"title": f"<b>{title}", "description": f"'{title}'", "axis": hostile, "empty": hostile}
     charts = [
-        line_chart([hostile], {f"<i>{series}": [1.0], series: [2.0]}, str),
-        stacked_bars([hostile], {f"<i>{series}": [1.0], series: [2.0]}, str),
-        line_chart([], {}, str),
+        draw_line_chart([hostile], {f"<i>{series}": [1.0], series: [2.0]}, str),
+        draw_stacked_bars([hostile], {f"<i>{series}": [1.0], series: [2.0]}, str),
+        draw_line_chart([], {}, str),
     ]
     for chart in charts:
         root = parsed(chart, **words)
@@ -81,13 +81,13 @@ def test_every_text_is_escaped(title, label, series):
 
 
 def test_an_unknown_value_is_a_gap_and_not_a_zero():
-    chart = line_chart(list("abcde"), {"rate": [0.5, 0.6, None, 0.7, 0.8]}, str, most=1)
+    chart = draw_line_chart(list("abcde"), {"rate": [0.5, 0.6, None, 0.7, 0.8]}, str, most=1)
     assert len(parsed(chart).findall(".//polyline")) == 2
     assert [cell.text for cell in parsed(chart).findall(".//td")] == ["0.5", "0.6", "–", "0.7", "0.8"]
 
 
 def test_the_drawing_has_a_name_a_definition_and_a_table():
-    root = parsed(stacked_bars(["1 May", "2 May"], {"answered": [3, 4], "refused": [1, 0]}, str))
+    root = parsed(draw_stacked_bars(["1 May", "2 May"], {"answered": [3, 4], "refused": [1, 0]}, str))
     svg = root.find(".//svg")
     assert svg.attrib["role"] == "img"
     for attribute, text in (("aria-labelledby", WORDS["title"]), ("aria-describedby", WORDS["description"])):
@@ -98,7 +98,7 @@ def test_the_drawing_has_a_name_a_definition_and_a_table():
 
 
 def test_columns_lead_to_the_list_behind_them_and_low_ones_have_a_colour_of_their_own():
-    root = parsed(stacked_bars(["a", "b"], {"answered": [3, 4]}, str, links=["/list/?day=a&x=1", None], low=1))
+    root = parsed(draw_stacked_bars(["a", "b"], {"answered": [3, 4]}, str, links=["/list/?day=a&x=1", None], low=1))
     assert [link.attrib["href"] for link in root.findall(".//a")] == ["/list/?day=a&x=1"]
     # A picture's insides are hidden from those who do not see it; links have to be reached.
     assert root.find(".//svg").attrib["role"] == "group"
@@ -107,7 +107,7 @@ def test_columns_lead_to_the_list_behind_them_and_low_ones_have_a_colour_of_thei
 
 @given(st.floats(0, 1e12), st.booleans())
 def test_ticks_are_round_and_hold_every_value(highest, whole):
-    axis = ticks(highest, whole=whole)
+    axis = choose_ticks(highest, whole=whole)
     assert 2 <= len(axis) <= 7
     assert axis[0] == 0
     assert axis[-1] >= highest - 1e-6 * max(1.0, highest)

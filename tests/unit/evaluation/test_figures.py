@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from django.utils import translation
 
-from evaluation.figures import day_and_month, fixed, percent, whole
+from evaluation.figures import day_and_month, format_fixed, format_percent, format_whole
 
 MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -16,13 +16,13 @@ MONTHS = {
 @pytest.mark.parametrize(
     ("figure", "english", "dutch"),
     [
-        (lambda: fixed(0.999, 2), "1.00", "1,00"),
-        (lambda: fixed(-1234.56, 1), "-1,234.6", "-1.234,6"),
-        (lambda: fixed(0.0125, 3, signed=True), "+0.013", "+0,013"),
-        (lambda: fixed(-0.0001, 3, signed=True), "+0.000", "+0,000"),
-        (lambda: whole(1234567.8), "1,234,568", "1.234.568"),
-        (lambda: percent(0.125, 1), "12.5%", "12,5%"),
-        (lambda: percent(None), "–", "–"),
+        (lambda: format_fixed(0.999, 2), "1.00", "1,00"),
+        (lambda: format_fixed(-1234.56, 1), "-1,234.6", "-1.234,6"),
+        (lambda: format_fixed(0.0125, 3, signed=True), "+0.013", "+0,013"),
+        (lambda: format_fixed(-0.0001, 3, signed=True), "+0.000", "+0,000"),
+        (lambda: format_whole(1234567.8), "1,234,568", "1.234.568"),
+        (lambda: format_percent(0.125, 1), "12.5%", "12,5%"),
+        (lambda: format_percent(None), "–", "–"),
     ],
 )
 def test_numbers_in_both_languages(figure, english, dutch):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.dashboard.gaps import Unanswered, cluster_gaps, cluster_vectors, wordings
+from evaluation.dashboard.gaps import Unanswered, cluster_gaps, cluster_vectors, list_wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 # The three directions are orthogonal, each with its near words.
@@ -24,7 +24,7 @@ def vector_of(question):
 
 
 def grouped(questions):
-    vectors = np.array([vector_of(words) for words in wordings(questions)], dtype=np.float32).reshape(-1, 4)
+    vectors = np.array([vector_of(words) for words in list_wordings(questions)], dtype=np.float32).reshape(-1, 4)
     return cluster_gaps(questions, vectors)
 
 
@@ -79,7 +79,7 @@ def test_groups_are_joined_by_their_mean_likeness():
 
 def test_the_same_question_in_other_capitals_is_one_wording():
     held = [asked(1, "Why is the pump hot?", 2), asked(2, "why is the  PUMP hot?", 5), asked(3, "How is leave paid?")]
-    assert wordings(held) == ["how is leave paid?", "why is the pump hot?"]
+    assert list_wordings(held) == ["how is leave paid?", "why is the pump hot?"]
     first, second = grouped(held)
     assert (first.size, first.questions, first.others) == (2, ("why is the  PUMP hot?",), 0)
     assert [one.answer for one in first.asked] == ["0002", "0001"]

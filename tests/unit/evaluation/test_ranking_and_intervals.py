@@ -91,27 +91,27 @@ def test_intervals_and_percentiles_need_values():
 
 
 def test_a_loss_in_few_questions_may_be_chance():
-    assert statistics.chance_of_loss([]) == 1.0
-    assert statistics.chance_of_loss([0.0, 0.0]) == 1.0
-    assert statistics.chance_of_loss([-1.0]) == 0.25
-    assert statistics.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
+    assert statistics.compute_chance_of_loss([]) == 1.0
+    assert statistics.compute_chance_of_loss([0.0, 0.0]) == 1.0
+    assert statistics.compute_chance_of_loss([-1.0]) == 0.25
+    assert statistics.compute_chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
     # One of eight is lower, none other equal.
-    assert statistics.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
+    assert statistics.compute_chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda value: abs(value) > 0.01), min_size=1, max_size=10))
 def test_the_chances_of_a_loss_and_of_a_gain_add_up(differences):
-    loss = statistics.chance_of_loss(differences)
-    gain = statistics.chance_of_loss([-value for value in differences])
+    loss = statistics.compute_chance_of_loss(differences)
+    gain = statistics.compute_chance_of_loss([-value for value in differences])
     assert loss >= 0.5 ** (len(differences) + 1)
     assert loss + gain == pytest.approx(1)
 
 
 def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
     differences = [-0.5, -0.4, 0.3, -0.2, -0.6, 0.1, -0.3, 0.2, -0.1]
-    counted = statistics.chance_of_loss(differences)
+    counted = statistics.compute_chance_of_loss(differences)
     monkeypatch.setattr(statistics, "EXACT_FLIPS", 5)
-    assert statistics.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
+    assert statistics.compute_chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
 
 
 def test_a_loss_lies_below_what_is_allowed_and_is_not_by_chance():

@@ -1,6 +1,6 @@
 import pytest
 
-from ragsite.accounts.claims import read_claims, saml_claims, wanted_groups
+from ragsite.accounts.claims import convert_saml_attributes, map_groups, read_claims
 
 
 def read(userinfo, id_token=None, **options):
@@ -63,13 +63,15 @@ def test_two_subjects_are_noticed():
 
 
 def test_attributes_of_saml_are_claims_without_a_verified_address():
-    data = saml_claims({"mail": ["Ada@example.org"], "groups": ["a", "b"], "email_verified": ["true"]}, "mail")
+    data = convert_saml_attributes(
+        {"mail": ["Ada@example.org"], "groups": ["a", "b"], "email_verified": ["true"]}, "mail"
+    )
     untrusted = read_claims(data, groups_claim="groups", trust_email=False)
     assert (untrusted.email, untrusted.groups) == ("", {"a", "b"})
     assert read_claims(data, groups_claim="groups", trust_email=True).email == "ada@example.org"
-    assert read_claims(saml_claims({}, "mail"), groups_claim="groups", trust_email=True).email == ""
+    assert read_claims(convert_saml_attributes({}, "mail"), groups_claim="groups", trust_email=True).email == ""
 
 
 def test_a_mapping_renames_groups_and_leaves_out_the_others():
-    assert wanted_groups(frozenset({"8f0c", "other"}), {"8f0c": "Engineers"}) == {"Engineers"}
-    assert wanted_groups(frozenset({"a", "b" * 151}), {}) == {"a"}
+    assert map_groups(frozenset({"8f0c", "other"}), {"8f0c": "Engineers"}) == {"Engineers"}
+    assert map_groups(frozenset({"a", "b" * 151}), {}) == {"a"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.evidence import estimate_evidence, nearest_unit, unknown_names
+from chat.answering.evidence import estimate_evidence, find_nearest_unit, find_unknown_names
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import Calibration
@@ -94,8 +94,8 @@ def test_of_documents_in_another_language_only_unmistakable_names_are_missed():
     asked = replace(trace({1: (0.6, 0.0)}), query="Is there WiFi in the clinic at Easter?", retrievers=(unknown,))
     dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
     english = source("The clinic is open on Tuesday and the network is for all of you.", marker=2)
-    assert unknown_names(asked, [dutch]) == ["WiFi"]
-    assert unknown_names(asked, [dutch, english]) == ["WiFi", "Easter"]
+    assert find_unknown_names(asked, [dutch]) == ["WiFi"]
+    assert find_unknown_names(asked, [dutch, english]) == ["WiFi", "Easter"]
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_of_documents_in_another_language_only_unmistakable_names_are_missed():
 )
 def test_days_contractions_and_names_in_passing_are_no_unknown_names(question, unknown):
     retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=unknown)
-    assert unknown_names(replace(trace({1: (0.6, 0.4)}), query=question, retrievers=(retriever,)), []) == []
+    assert find_unknown_names(replace(trace({1: (0.6, 0.4)}), query=question, retrievers=(retriever,)), []) == []
 
 
 @pytest.mark.parametrize("question", ["When did Anna visit the clinic?", "How is it, and who is Anna there?"])
 def test_names_that_are_asked_for_count(question):
     retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=("anna",))
-    assert unknown_names(replace(trace({1: (0.6, 0.4)}), query=question, retrievers=(retriever,)), []) == ["Anna"]
+    assert find_unknown_names(replace(trace({1: (0.6, 0.4)}), query=question, retrievers=(retriever,)), []) == ["Anna"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_name_that_no_document_has_counts_against_an_answer(question, unknown,
     retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=unknown)
     found = replace(trace({1: (0.6, 0.4)}), query=question)
     asked = replace(found, retrievers=(retriever,))
-    assert unknown_names(asked, []) == names
+    assert find_unknown_names(asked, []) == names
     known, lacking = (estimate_evidence(each, [source("The pump is green.")], SCALE) for each in (found, asked))
     assert known.is_answerable
     assert lacking.is_answerable == (not names)
@@ -180,7 +180,7 @@ def test_no_sources_no_confidence():
 
 
 def nearest(question, found):
-    unit = nearest_unit(question, found)
+    unit = find_nearest_unit(question, found)
     return unit.text if unit is not None else ""
 
 
@@ -214,7 +214,7 @@ def test_only_the_best_passage_of_a_source_is_looked_at():
 
 
 def test_a_passage_without_words_has_no_nearest_place():
-    assert nearest_unit("pump", source("---")) is None
+    assert find_nearest_unit("pump", source("---")) is None
 
 
 def test_half_of_the_words_answer_where_there_are_no_vectors():

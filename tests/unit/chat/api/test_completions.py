@@ -41,7 +41,7 @@ def places(whole):
 
 
 def test_a_document_that_is_gone_leads_to_the_site_so_that_the_others_keep_their_numbers():
-    whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
+    whole = COMPLETION.build_completion(answer("A [1].", citation(2, 10, document=None)), SOURCES)
     assert places(whole) == [("[1]", "https://docs.example/")]
     assert whole["citations"] == [citation(2, 10, document=None)]
 
@@ -84,7 +84,7 @@ def test_markers_are_numbered_in_order_of_appearance(parts):
     assert {each["content"]: each["marker"] for each in numbered}.items() >= {
         (f"source {marker}", number) for marker, number in numbers.items()
     }
-    annotations = COMPLETION.cite(after)["annotations"]
+    annotations = COMPLETION.build_citations(after)["annotations"]
     assert [each["url_citation"]["url"] for each in annotations] == [
         f"https://docs.example/documents/{marker}/?start={10 * marker}&end=50#passage" for marker in numbers
     ]
@@ -93,8 +93,8 @@ def test_markers_are_numbered_in_order_of_appearance(parts):
 def test_the_text_ends_with_the_notice_and_with_the_sources_where_they_are_wanted():
     told = answer("A [7]. B [3].", citation(2, 10, marker=7), citation(9, 20, 8, marker=3), notice="Quoted instead.")
     sources = [{"marker": marker, "content": ""} for marker in range(1, 8)]
-    listed = replace(COMPLETION, lists_sources=True).whole(told, sources)["choices"][0]["message"]["content"]
-    short = COMPLETION.whole(told, sources)["choices"][0]["message"]["content"]
+    listed = replace(COMPLETION, lists_sources=True).build_completion(told, sources)["choices"][0]["message"]["content"]
+    short = COMPLETION.build_completion(told, sources)["choices"][0]["message"]["content"]
     assert short == "A [1]. B [2].\n\nQuoted instead."
     assert listed == (
         f"{short}\n\n[1] Catalogue: https://docs.example/documents/9/?start=10&end=50#passage\n"
@@ -104,14 +104,16 @@ def test_the_text_ends_with_the_notice_and_with_the_sources_where_they_are_wante
 
 def test_tokens_are_those_of_the_model_or_reckoned_and_marked_so():
     counted = {"prompt_tokens": 70, "completion_tokens": 9, "cost": None, "estimated": False}
-    assert COMPLETION.usage(answer("A.", usage=counted), SOURCES) == {**counted, "total_tokens": 79}
+    assert COMPLETION.build_usage(answer("A.", usage=counted), SOURCES) == {**counted, "total_tokens": 79}
     reckoned = {"prompt_tokens": 13, "completion_tokens": 2, "total_tokens": 15, "estimated": True}
-    assert COMPLETION.usage(answer("abcde"), SOURCES) == reckoned
+    assert COMPLETION.build_usage(answer("abcde"), SOURCES) == reckoned
 
 
 def test_what_ask_calls_choices_has_another_name_beside_openais():
     offered = [{"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}]
-    whole = COMPLETION.whole({**answer("The documents do not answer this question."), "choices": offered}, SOURCES)
+    whole = COMPLETION.build_completion(
+        {**answer("The documents do not answer this question."), "choices": offered}, SOURCES
+    )
     assert (whole["question_choices"], whole["passages"], whole["ignored"]) == (offered, SOURCES, ["temperature"])
     (choice,) = whole["choices"]
     assert choice["message"]["content"].endswith("\n\nDid you mean:\n- How heavy is the MX-9920-W?")

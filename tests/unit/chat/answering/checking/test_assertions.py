@@ -5,11 +5,11 @@ import pytest
 from chat.answering.checking.support import extract_assertion
 from chat.answering.checking.words import (
     contradicts,
-    number_values,
+    find_stems_of_word,
+    parse_number_values,
     read_asserted_numbers,
     read_numbers,
     split_words,
-    stems_of_word,
 )
 
 
@@ -54,7 +54,7 @@ def test_talk_about_the_sources_is_no_part_of_an_assertion():
     assertion = extract_assertion(
         "2. Based on the given passages, valves close (passage 3), according to source 2 [1]."
     )
-    assert [word.stem for word in assertion.words] == [*stems_of_word("valves"), *stems_of_word("close")]
+    assert [word.stem for word in assertion.words] == [*find_stems_of_word("valves"), *find_stems_of_word("close")]
     assert assertion.numbers == ()
 
 
@@ -68,10 +68,10 @@ def test_words_stand_where_they_are_in_the_sentence():
 def test_names_are_capitalised_words_inside_a_sentence():
     assertion = extract_assertion("Rotors were made by Mr. Pieterse of the World Health Organization at 20 C.")
     expected = [
-        *stems_of_word("Pieterse"),
-        *stems_of_word("World"),
-        *stems_of_word("Health"),
-        *stems_of_word("Organization"),
+        *find_stems_of_word("Pieterse"),
+        *find_stems_of_word("World"),
+        *find_stems_of_word("Health"),
+        *find_stems_of_word("Organization"),
     ]
     assert list(assertion.names) == ["mr", *expected]
 
@@ -92,7 +92,7 @@ def test_names_are_capitalised_words_inside_a_sentence():
     ],
 )
 def test_a_number_is_what_english_or_dutch_may_mean_by_it(number, values):
-    assert number_values(number) == values
+    assert parse_number_values(number) == values
 
 
 def test_number_words_answer_but_do_not_ask():
