@@ -59,8 +59,8 @@ def choose_configuration(test_set: TestSet, language: str = "") -> str:
 def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
     """Return a collection with the set's corpus. It is loaded in one transaction, unless an equal one exists.
 
-    Each document is one chunk, as in published figures; the embedder reads only its beginning. With ``chunked``,
-    documents are cut like uploaded text. The collection is not public.
+    Each document is one chunk, as in published figures; the embedder reads only its beginning. If ``chunked``
+    is set, documents are cut like uploaded text. The collection is not public.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_make_slug(test_set.name, chunked),

@@ -236,7 +236,7 @@ class MarkerPayload(TypedDict):
 
 
 class TokenPayload(TypedDict):
-    """The event `token`. Without ``markers``, every ``[n]`` is a marker."""
+    """The event `token`. If ``markers`` is missing, every ``[n]`` is a marker."""
 
     text: str
     markers: NotRequired[list[MarkerPayload]]

@@ -37,7 +37,7 @@ def from_json(kind: type[T], stored: Any) -> T:
     return _converter.structure(stored, kind)
 
 
-# Without detailed_validation, an error is a plain KeyError, TypeError or ValueError, not a group of errors.
+# If detailed_validation is off, an error is a plain KeyError, TypeError or ValueError, not a group of errors.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 

@@ -52,7 +52,7 @@ def send(task: str, pk: int) -> None:
 def count_queued(queue: str) -> tuple[int, float]:
     """Return how many tasks wait in the queue, and how long the oldest one has waited, in seconds.
 
-    Tasks that workers have taken are not counted. The age is 0 if the broker does not tell it. Raises: DatabaseError
+    Tasks that workers have taken are not counted. The age is 0 if the broker does not report it. Raises: DatabaseError
     and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):

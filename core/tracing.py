@@ -1,6 +1,6 @@
 """Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on. PURE.
 
-Attributes are names and numbers, never text of documents, questions or answers. Of an error, only the class is
+Attributes are names and numbers, never text of documents, questions or answers. Only the class of an error is
 recorded, because its message may contain such text.
 """
 

@@ -1,7 +1,7 @@
 """Gates: a search profile, a draft or instructions are measured before they are published.
 
-A gate tests whether the candidate is significantly worse than the published state. With few questions, it finds few
-differences. It does not say whether the candidate is good.
+A gate tests whether the candidate is significantly worse than the published state. It finds few differences if there
+are few questions. It does not say whether the candidate is good.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from evaluation.exceptions import EvaluationError
 class MeasuringCommand(BaseCommand, ABC):
     """Prints figures as Markdown tables or, with --json, as one JSON document.
 
-    With ``section`` set, --write puts the tables into a Markdown page, between the marks with that name.
+    If ``section`` is set, --write puts the tables into a Markdown page, between the marks with that name.
     """
 
     section = ""

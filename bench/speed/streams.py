@@ -108,7 +108,7 @@ class StreamRun:
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
 
-    With ``quoted``, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web
+    If ``quoted`` is set, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web
     server does not start; UntrustworthyRun if no token was streamed.
     """
     collection = _create_collection()
@@ -317,7 +317,7 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # With a model, all answers are written at once. Without a model, they wait in the queue.
+        # If there is a model, all answers are written at once. Otherwise they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
         **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),

@@ -22,7 +22,7 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift. Without it, the commonest word would be in every passage, like a stop word.
+# Mandelbrot's shift. If it were 0, the commonest word would be in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
 # The words of a topic are rarer than this number of the language's commonest words.

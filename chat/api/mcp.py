@@ -370,7 +370,7 @@ TOOLS: Mapping[str, Tool] = {
 
 @require_GET
 def oauth_protected_resource(request: HttpRequest) -> HttpResponse:
-    """Return the metadata with which clients sign in to /mcp (RFC 9728). Without MCP_SIGN_IN, users need an API key."""
+    """Return the metadata with which clients sign in to /mcp (RFC 9728), if MCP_SIGN_IN lets them."""
     servers = {"authorization_servers": [request.build_absolute_uri("/").rstrip("/")]} if settings.MCP_SIGN_IN else {}
     return JsonResponse(
         {

@@ -180,7 +180,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. With htmx, the response connects to the answer's stream; else the view waits for the answer."""
+    """Save a question. The response to htmx connects to the answer's stream; other clients wait for the answer."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None

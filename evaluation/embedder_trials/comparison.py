@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Another weight than the method's own is chosen only if it raises the mean nDCG by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# With fewer questions, no weight is chosen, and all questions are used for the figures.
+# If there are fewer questions, no weight is chosen, and all questions are used for the figures.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
@@ -32,9 +32,10 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[EmbedderFiguresPayload], float | None]:
     """Return the figures of each set with both embedders (see `EmbedderTrial`), and a weight for the new vectors.
 
-    With several sets, the last figures have an empty name and cover all. Every second question is used to choose the
-    weight, the others for the figures. The weight is None with fewer than FEWEST_TO_CHOOSE questions, for a built-in
-    embedder, and for a profile with its own weights or another method than ZSCORE; then all questions give the figures.
+    If there are several sets, the last figures have an empty name and cover all. Every second question is used to
+    choose the weight, the others for the figures. The weight is None with fewer than FEWEST_TO_CHOOSE questions, for a
+    built-in embedder, and for a profile with its own weights or another method than ZSCORE; then all questions give the
+    figures.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

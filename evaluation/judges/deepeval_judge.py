@@ -43,7 +43,7 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With a key, DeepEval would send results to its maker.
+    # If there were a key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
     # The import prints and logs a warning that DeepEval may not write files, which is suppressed here.
     _said, _level = io.StringIO(), logging.root.manager.disable
@@ -102,7 +102,7 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics for the case. Of a refusal, only the sources are judged: they may contain an answer."""
+        """Return the metrics for the case. Only the sources of a refusal are judged: they may contain an answer."""
         if not case.sources:
             return ()
         if case.refused:

@@ -195,7 +195,7 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # Without the embedder, `verify` would take every sentence for one in another language.
+                # If the embedder is missing, `verify` would take every sentence for one in another language.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error

@@ -63,7 +63,7 @@ class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. Without an expectation it is a draft, which no run uses."""
+    """A question of a set. If it has no expectation, it is a draft, which no run uses."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")

@@ -1,4 +1,4 @@
-"""The admin's first page and menu. With STAFF_REQUIRES_MFA, the admin opens only after a second factor."""
+"""The admin's first page and menu. If STAFF_REQUIRES_MFA is on, the admin opens only after a second factor."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute
 
 
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups for the claimed ones. With a ``mapping``, others are left out."""
+    """Return the names of the site's groups for the claimed ones. If there is a ``mapping``, others are left out."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
@@ -138,8 +138,8 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
 def _find_groups(names: frozenset[str]) -> set[Group]:
     """Return the groups with these names. Missing groups are created.
 
-    Without OIDC_GROUPS, a group that has permissions or manages a collection is left out, because the provider's names
-    must not give such rights.
+    If OIDC_GROUPS is empty, a group that has permissions or manages a collection is left out, because the provider's
+    names must not give such rights.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))

@@ -14,7 +14,7 @@ _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # Whoever creates a collection may change it, by a grant that needs no permission.
+        # The creator of a collection may change it, by a grant that needs no permission.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",

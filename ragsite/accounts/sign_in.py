@@ -89,7 +89,7 @@ def lacks_second_factor(user: AnyUser) -> bool:
 
 
 def list_connected_programs(user: User) -> Any:
-    """Return the programs that the user connected. Without MCP_SIGN_IN there are no tables for them."""
+    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables for them."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import list_programs

@@ -21,7 +21,7 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """Permission for one person to create an account. Of the link's secret, only a hash is stored."""
+    """Permission for one person to create an account. Only a hash of the link's secret is stored."""
 
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)

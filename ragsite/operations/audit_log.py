@@ -206,7 +206,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def as_json(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON. Without the label, details are left out too, because they may contain names."""
+    """Return the entry as JSON. If there is no label, details are left out too, because they may contain names."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

@@ -28,7 +28,7 @@ _lock: IO[bytes]
 def share(beside: Path) -> None:
     """Let this process and its forks count in shared files, from zero.
 
-    Without a disk in memory, they are in ``beside``.
+    If there is no disk in memory, they are in ``beside``.
     """
     global _folder, _lock
     parent = MEMORY or beside

@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# Without memory, Linux ends the processes with the highest score first: here workers, then other processes that `serve`
-# restarts, and last the database.
+# If memory runs out, Linux ends the processes with the highest score first: here workers, then other processes that
+# `serve` restarts, and last the database.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -115,7 +115,7 @@ def keep_ballast(
 ) -> None:
     """Keep a file that reserves disk space: delete it if the disk is full, create it again later. Call it repeatedly.
 
-    Without any space, PostgreSQL stops at its next checkpoint, and then nothing can be read either.
+    If no space is left, PostgreSQL stops at its next checkpoint, and then nothing can be read either.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

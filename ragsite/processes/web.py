@@ -109,7 +109,7 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 class Listener(socket.socket):
     """A listening socket from which a process accepts one connection at a time. Busy processes wait for others.
 
-    Without it, asyncio accepts all waiting connections in the process that wakes up first.
+    Otherwise asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any

@@ -25,7 +25,8 @@ if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
             # ~/.aws.
         },
     }
-# With less free space, nothing is saved. A PostgreSQL that cannot write stops, and then nothing can be read either.
+# If less space is free, documents are refused. A PostgreSQL that cannot write stops, and then nothing can be read
+# either.
 DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.number("DOCUMENT_MAX_MIB", 50) * 2**20
 # For all files of one request. Django writes them to a temporary file before any view runs.

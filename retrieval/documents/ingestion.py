@@ -125,7 +125,7 @@ Progress = Callable[[int, int], None]
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; return None if another process has the lease.
 
-    With ``takes_turns``, a slow document waits until few others are being read. Errors are stored in the row. Its
+    If ``takes_turns`` is set, a slow document waits until few others are being read. Errors are stored in the row. Its
     status is then FAILED, or PENDING with the time of the next attempt if a retry may help. The passages of the
     previous version stay searchable.
     """

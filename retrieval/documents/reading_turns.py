@@ -73,7 +73,7 @@ def find_next_waiting() -> int | None:
 def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Without the lock, two workers could take the same turn.
+            # If there were no lock, two workers could take the same turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)

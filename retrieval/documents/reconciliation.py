@@ -226,7 +226,7 @@ def _read_again(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # Without a fingerprint, ingestion replaces all passages.
+        # If there is no fingerprint, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue(document)
         return
@@ -238,8 +238,8 @@ def _read_again(pk: int) -> None:
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
 
-    With ``repair``, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if passages
-    without a vector could not be embedded.
+    If ``repair`` is set, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if
+    passages without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = check()

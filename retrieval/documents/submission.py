@@ -44,7 +44,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        1,  # A setting until version 0.2. Without this number, all documents would be read again.
+        1,  # A setting until version 0.2. If it were missing, all documents would be read again.
         embedder.name,
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),

@@ -30,7 +30,7 @@ def get_index_name(embedder: Embedder) -> str:
 
 
 def create_index(embedder: Embedder) -> None:
-    """Create the embedder's index if it is missing. With 100,000 vectors this takes minutes."""
+    """Create the embedder's index if it is missing. This takes minutes for 100,000 vectors."""
     with connection.cursor() as cursor:
         cursor.execute(_build_index_definition(embedder))
 
@@ -104,7 +104,7 @@ def build_scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # With the default, a search would stop before it finds enough of the rows that pass a selective filter.
+        # The default would stop a search before it finds enough of the rows that pass a selective filter.
         "hnsw.max_scan_tuples": "1000000",
         # The number of rows that pass a filter varies by a factor of a thousand, so a cached plan would often be wrong.
         "plan_cache_mode": "force_custom_plan",

@@ -139,8 +139,8 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks for which a curator entered this question, or a very similar one.
 
-    ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. Without an embedder
-    or its calibration, only equal wordings match.
+    ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. If there is
+    no embedder or no calibration, only equal wordings match.
     """
     asked = normalize(question)
     found = {pk for pk, wordings in given.items() if asked in map(normalize, wordings)}

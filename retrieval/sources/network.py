@@ -222,7 +222,7 @@ class Client:
         redirects: int = MOST_REDIRECTS,
         most_bytes: int = 0,
     ) -> Response:
-        """Return the response, whatever its status. With ``redirects`` 0, no redirect is followed.
+        """Return the response, whatever its status. If ``redirects`` is 0, no redirect is followed.
 
         ``most_bytes`` is the size limit of the body, by default that of a document. Raises: SourceUnavailable without a
         response in time; ItemRejected if the body is too large; AddressRefused.

@@ -182,7 +182,7 @@ class Connector:
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         """Store how far the source was read, in the current transaction.
 
-        The first ``saved`` listed items are saved. With ``is_all``, all are, and deleted items were handled.
+        The first ``saved`` listed items are saved. If ``is_all`` is true, all are, and deleted items were handled.
         """
 
     def address_of(self, name: str) -> str:

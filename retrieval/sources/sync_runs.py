@@ -36,8 +36,8 @@ _TURNS_LOCK = 5_118_204_377_610_945_213
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once, and return it; None if it could not be leased.
 
-    With ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status is
-    then FAILED, or WAITING with the time of the next attempt if a retry may help.
+    If ``takes_turns`` is set, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status
+    is then FAILED, or WAITING with the time of the next attempt if a retry may help.
     """
     run = _lease_if_slot_free(run_id) if takes_turns else _lease(run_id)
     if run is None:
@@ -73,7 +73,7 @@ def _lease(run_id: int) -> SourceRun | None:
 def _lease_if_slot_free(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Without the lock, two workers could both count before either has leased a run.
+            # If there were no lock, two workers could both count before either has leased a run.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
@@ -169,7 +169,7 @@ def stop(source: Source) -> None:
 def delete(source: Source, *, with_documents: bool) -> int:
     """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
 
-    Without ``with_documents``, its documents become like uploads. Raises: DocumentRejected if the collection's
+    Otherwise its documents become like uploads. Raises: DocumentRejected if the collection's
     documents may not be changed.
     """
     removed = 0

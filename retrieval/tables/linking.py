@@ -54,8 +54,8 @@ class QuestionSpan:
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
 
-    Words that name both a column and a cell are unclear. With ``partly``, the result is never None: these words name
-    the cell, and words without a meaning are kept.
+    Words that name both a column and a cell are unclear. If ``partly`` is set, the result is never None: these words
+    name the cell, and words without a meaning are kept.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole

@@ -75,7 +75,7 @@ class Quantity:
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
     """Return the number and unit of a cell such as "€ 1.234,50" or "120k"; None if the cell is more than a number.
 
-    A footnote mark is ignored, as in "320^1". With ``decimal_commas``, points group thousands.
+    A footnote mark is ignored, as in "320^1". If ``decimal_commas`` is set, points group thousands.
     """
     match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
@@ -326,7 +326,7 @@ def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     ]
     columns = tuple(replace(column, name=strip_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
-    # Without a text column, the first column is used to find rows.
+    # If there is no text column, the first column is used to find rows.
     label_columns = text_columns or [0]
     rows = tuple(
         Row(

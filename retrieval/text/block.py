@@ -26,8 +26,8 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A block of a document: ``text[start:end]``.
 
-    Its section goes from ``heading_start`` to ``section_end``. Without headings, these are None and the length of the
-    text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
+    Its section goes from ``heading_start`` to ``section_end``. If there are no headings, these are None and the length
+    of the text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
     """
 
     start: int

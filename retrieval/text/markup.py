@@ -1,4 +1,4 @@
-"""Remove markup of MkDocs, Hugo and GitHub, which CommonMark does not know. PURE."""
+"""Remove markup of MkDocs, Hugo and GitHub, which CommonMark does not have. PURE."""
 
 from __future__ import annotations
 

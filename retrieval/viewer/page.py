@@ -226,8 +226,8 @@ def write_tables(
 ) -> bool:
     """Write each table as a part, and the text between tables. Return False if the document has no tables.
 
-    Of a long table, the rows around the passage are shown, or else the first rows. ``query`` may choose a table and a
-    range of ``rows``, from 1.
+    If a table is long, only the rows around the passage are shown, or else the first rows. ``query`` may choose a table
+    and a range of ``rows``, from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))

@@ -236,7 +236,7 @@ class SupportScorer:
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
         """Return how well the passages with these ``markers`` support a sentence; None if it asserts nothing.
 
-        Without ``markers``, all passages are compared, and the reasons include `uncited`.
+        If ``markers`` is empty, all passages are compared, and the reasons include `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:

@@ -42,8 +42,8 @@ class NameSpan(NamedTuple):
 class CellTable(NamedTuple):
     """The parts of a table.
 
-    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. Without a
-    ``header``, the rows are text and no table.
+    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. If there
+    is no ``header``, the rows are text and no table.
     """
 
     titles: list[str]

@@ -138,7 +138,7 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
     """Return the root of the page; None for an empty page. Raises: DocumentRejected if the parser would lose words."""
-    # Without huge_tree, the parser drops elements below 255 levels, which a page with unclosed tags may have.
+    # The parser drops elements below 255 levels unless huge_tree is set, which a page with unclosed tags may have.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):

@@ -381,7 +381,7 @@ def _read_header(message: EmailMessage, name: str) -> str:
 
 
 def _read_text(part: Any, filename: str) -> str:
-    # Without decode=True, `get_payload` would use any Python codec that the mail names.
+    # Unless decode is True, `get_payload` uses any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
         # The mail declares base64, but its words are not encoded.

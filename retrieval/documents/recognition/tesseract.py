@@ -37,7 +37,7 @@ class EngineMissing(Exception):
 
 @lru_cache(maxsize=1)
 def load_library() -> Any:
-    # By default the library uses all CPU cores, which is slower when several jobs run.
+    # The library normally uses all CPU cores, which is slower when several jobs run.
     os.environ["OMP_THREAD_LIMIT"] = "1"
     for name in (*_LIBRARIES, ctypes.util.find_library("tesseract") if sys.platform == "darwin" else None):
         if name is None:

@@ -178,7 +178,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # With this score, the kernel kills this process first if the machine runs out of memory.
+    # The score makes the kernel kill this process first if the machine runs out of memory.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))

@@ -94,7 +94,7 @@ def fetch(
 ) -> Path:
     """Return the model's folder in the cache, after downloading the model from the hub if it is not there.
 
-    Of ``exports``, the first that the hub has is downloaded. ``report`` receives the progress in megabytes. If
+    The first of ``exports`` that the hub has is downloaded. ``report`` receives the progress in megabytes. If
     ``cache_dir`` is None, the hub client's default folder is used. Raises: NotFetched.
     """
     try:

@@ -52,8 +52,8 @@ def open_session(source: str | bytes) -> Any:
 class OpenedInProcess:
     """Base class of objects that each process opens once, at first use, under ``_lock``.
 
-    A forked process gets a new lock, because another thread may have held the old one. Of the opened objects, it keeps
-    only ``_shared``.
+    A forked process gets a new lock, because another thread may have held the old one. It keeps only ``_shared`` of the
+    opened objects.
     """
 
     def __init__(self) -> None:

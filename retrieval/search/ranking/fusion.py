@@ -126,7 +126,7 @@ def fuse(
     """Return the candidates of all ``rankings`` and the chunks of ``others``, best first.
 
     ``scores`` are each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
-    question's words in any candidate. With only one ranking, the order is that ranking's.
+    question's words in any candidate. If there is only one ranking, the order is that ranking's.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {

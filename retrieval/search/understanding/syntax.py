@@ -44,7 +44,7 @@ class ParsedQuestion:
 
 
 def parse(question: str) -> ParsedQuestion:
-    """Return the parts of the question. Without operators, ``text`` is the question with single spaces.
+    """Return the parts of the question. If there are no operators, ``text`` is the question with single spaces.
 
     Raises: InvalidQuery if the question only excludes words.
     """
