@@ -8,6 +8,7 @@ from django.conf import settings
 
 from chat.answering.evidence import ANSWERABLE
 from chat.conversations.history import REMEMBERED_TURNS
+from retrieval.documents import formats
 from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search.ranking.vector_ranker import EXACT_UP_TO
@@ -55,9 +56,24 @@ def test_the_handbook_names_the_defaults(name):
 def test_the_handbook_names_the_weights_of_each_class(query_class):
     weights = CLASS_WEIGHTS[query_class]
     row = rf"^\| {query_class.value} \|[^|\n]*\| {weights.vector:.0%} \| {weights.lexical:.0%} \|$"
-    assert re.search(row, _text_of("04-how-search-works.md"), re.IGNORECASE | re.MULTILINE)
+    found = re.search(row, _text_of("04-how-search-works.md"), re.IGNORECASE | re.MULTILINE)
+    assert found is not None, f"demo/handbook/04-how-search-works.md has no row {row}"
 
 
 @pytest.mark.parametrize("method", SearchMethod)
 def test_the_handbook_has_a_row_for_each_method(method):
-    assert re.search(rf"^\| `{method.value}` \|", _text_of("04-how-search-works.md"), re.MULTILINE)
+    found = re.search(rf"^\| `{method.value}` \|", _text_of("04-how-search-works.md"), re.MULTILINE)
+    assert found is not None, f"Add a row for `{method.value}` to the methods in demo/handbook/04-how-search-works.md."
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if not METHODS[method].is_single])
+def test_the_handbook_says_what_each_method_does_with_a_missing_passage(method):
+    question = "## What if a passage is missing from one list?"
+    answer = _text_of("04-how-search-works.md").partition(question)[2].partition("\n## ")[0]
+    assert f"`{method.value}`" in answer, f"Name `{method.value}` under “{question}” in the handbook."
+
+
+def test_the_handbook_advises_on_each_format():
+    table = _text_of("03-curating-documents.md").partition("| Format |")[2].partition("\n\n")[0]
+    missing = [known.label for known in formats.read_formats() if known.label.casefold() not in table.casefold()]
+    assert missing == [], "Add them to the table of formats in demo/handbook/03-curating-documents.md."

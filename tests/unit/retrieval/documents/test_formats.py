@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections import Counter
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -61,8 +62,8 @@ def test_a_document_of_an_unknown_format_is_shown_as_text(media_type):
 def test_no_two_formats_share_an_extension_or_a_media_type():
     extensions = [extension for known in formats._formats for extension in known.extensions]
     media_types = [known.media_type for known in formats.read_formats()]
-    assert len(extensions) == len(set(extensions))
-    assert len(media_types) == len(set(media_types))
+    assert [each for each, times in Counter(extensions).items() if times > 1] == [], "These are of several formats."
+    assert [each for each, times in Counter(media_types).items() if times > 1] == [], "These are of several formats."
 
 
 def test_the_page_on_formats_lists_what_is_registered():
