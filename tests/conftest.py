@@ -71,6 +71,15 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Let the first process of a parallel run compile the tests: all of them would, each for itself."""
+    if not hasattr(session.config, "workerinput"):
+        return (yield)
+    with made_once.one_first("compiled"):
+        return (yield)
+
+
 def pytest_collection_finish():
     """Let the garbage collector pass over what stays to the end: a million objects."""
     gc.collect()
@@ -228,11 +237,12 @@ def model_cache(tmp_path_factory):
 def django_db_modify_db_settings():
     from django.conf import settings
 
-    # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
-    settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
     if "TEST_CITUS_URL" in os.environ:
         from django.db import connection
 
+        # Elsewhere threads keep their connections, as they do on a site: to open one takes longer than most queries.
+        # The cluster stays, and a database is dropped only when no thread is connected to it.
+        settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
         # All processes of a parallel run share the cluster.
         connection.settings_dict["TEST"]["NAME"] = f"test_ragsite_{os.getpid()}"
 
