@@ -71,15 +71,6 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session):
-    """Let the first process of a parallel run compile the tests: all of them would, each for itself."""
-    if not hasattr(session.config, "workerinput"):
-        return (yield)
-    with made_once.one_first("compiled"):
-        return (yield)
-
-
 def pytest_collection_finish():
     """Let the garbage collector pass over what stays to the end: a million objects."""
     gc.collect()

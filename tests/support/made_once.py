@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 _FOLDER = "RAGSITE_TESTS_SHARED"
@@ -31,17 +30,6 @@ def made_once(name, make):
         make(unfinished)
         unfinished.rename(path)
         return path, True
-
-
-@contextmanager
-def one_first(name):
-    """Let one process of the run execute the block alone; all others follow at the same time."""
-    with (folder() / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (folder() / name).exists():
-            fcntl.flock(lock, fcntl.LOCK_UN)
-        yield
-        (folder() / name).touch()
 
 
 def copy_files(source, target):
