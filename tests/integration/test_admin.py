@@ -12,6 +12,7 @@ from django.utils import timezone
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme, Source, SourceRun
 from tests.support.pages import messages
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +27,7 @@ def _errors_are_pages(client):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "holidays.md", HOLIDAYS)
 

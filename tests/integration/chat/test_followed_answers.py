@@ -16,6 +16,7 @@ from chat.models import ChangeNotice, Citation, Conversation, FollowedAnswer
 from core.job_queue import sweep, sweeping
 from retrieval.models import Collection, DocumentText
 from tests.support.asking import client_of, saved_answer
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +37,7 @@ def owner(owner):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "leave.md", LEAVE)
 

@@ -11,6 +11,7 @@ from chat.conversations.history import REMEMBERED_TURNS
 from chat.models import Answer, Conversation
 from retrieval.models import Collection
 from tests.support.asking import client_of, saved_answer
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +29,7 @@ def conversation(owner):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "sheet.txt", "The pump weighs 3450 grams.")
 

@@ -17,6 +17,7 @@ from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
 from ragsite.slack.replies import Replies, take
 from ragsite.tasks import delete_old
+from tests.support.remembered import remembered
 from tests.support.slack_server import SECRET, Workspace, direct, mention, person, sign
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,6 +46,7 @@ def people(db):
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     ingest(collection, "pump.md", OPEN)
     ingest(collection, "bonus.md", CLOSED, metadata={"groups": ["board"]})
