@@ -85,7 +85,7 @@ def test_a_missing_file_is_named(folder, name):
         ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{oops\n', r"corpus\.jsonl, line 2, is not JSON"),
         ("corpus.jsonl", '{"_id": "d1"}\n', r"line 1, has no 'text'"),
         ("corpus.jsonl", '{"_id": "d1", "text": 3}\n', r"line 1, cannot be used"),
-        ("corpus.jsonl", "\n", r"holds no document"),
+        ("corpus.jsonl", "\n", r"contains no document"),
         ("qrels.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2, contradicts"),
         ("qrels.tsv", "other\td1\t1\n", r"judges no document relevant"),
         ("META.json", "{", r"META\.json, cannot be used"),
