@@ -228,11 +228,12 @@ def model_cache(tmp_path_factory):
 def django_db_modify_db_settings():
     from django.conf import settings
 
-    # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
-    settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
     if "TEST_CITUS_URL" in os.environ:
         from django.db import connection
 
+        # Elsewhere threads keep their connections, as they do on a site: to open one takes longer than most queries.
+        # The cluster stays, and a database is dropped only when no thread is connected to it.
+        settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
         # All processes of a parallel run share the cluster.
         connection.settings_dict["TEST"]["NAME"] = f"test_ragsite_{os.getpid()}"
 
@@ -249,11 +250,13 @@ def _quick_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_database():
-    """Close a search thread's connection to the database of an earlier test.
+    """Close a search thread's connection to the database of an earlier test, or to a server that was killed.
 
     Threads that search are kept for the next test, with their connections.
     """
     from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from tests.support.databases import RESTARTS
 
     # A statement or a transaction begins with one of these; pytest-django patches `ensure_connection` itself.
     def own(method):
@@ -264,7 +267,11 @@ def _own_database():
                 and not self.connection.closed
                 and self.settings_dict["NAME"] not in (None, self.connection.info.dbname)
             )
-            if is_elsewhere:
+            opened, restarts = getattr(self, "_seen", (None, 0))
+            if opened is not self.connection:
+                self._seen = self.connection, len(RESTARTS)
+            is_ended = opened is self.connection is not None and restarts != len(RESTARTS) and not self.in_atomic_block
+            if is_elsewhere or is_ended:
                 self.close()
             return method(self, *arguments, **options)
 

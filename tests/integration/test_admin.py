@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -12,6 +12,8 @@ from django.utils import timezone
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme, Source, SourceRun
 from tests.support.pages import messages
+from tests.support.people import make_staff
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +28,7 @@ def _errors_are_pages(client):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "holidays.md", HOLIDAYS)
 
@@ -359,7 +362,7 @@ def test_answers_and_conversations_are_listed(admin, answer):
 
 
 def test_staff_without_permission_may_not(client, collection, document):
-    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk = make_staff("clerk")
     client.force_login(clerk)
     clerk.user_permissions.add(Permission.objects.get(codename="view_document"))
     assert client.get(CHANGELIST).status_code == 200

@@ -5,8 +5,6 @@ import json
 
 import pytest
 
-from ragsite.asgi import application
-
 pytestmark = pytest.mark.django_db
 
 
@@ -42,6 +40,9 @@ async def exchange(method, path, headers, pieces=(b"",)):
         "server": ("localhost", 80),
         "client": ("127.0.0.1", 1),
     }
+    # Imported here: each process of a run collects this module, and the application compresses all static files.
+    from ragsite.asgi import application
+
     await application(scope, receive, send)
     return int(sent[0]["status"]), b"".join(message.get("body", b"") for message in sent[1:])
 

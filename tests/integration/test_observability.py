@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -21,6 +20,7 @@ from ragsite.operations.logs import JsonFormatter, TextFormatter
 from retrieval.models import Collection, Document
 from tests.support.completion_server import completion_server
 from tests.support.keys import key_of
+from tests.support.people import make_staff, make_superuser
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import WebServer, real_queue, start_worker, wait_until
 
@@ -89,7 +89,7 @@ def lines_of(log):
 @pytest.mark.worker
 @pytest.mark.django_db(transaction=True)
 def test_an_upload_and_a_question(collection, tmp_path):
-    user = User.objects.create_superuser("boss")
+    user = make_superuser("boss")
     credentials = f"Bearer {key_of(user)}"
     question = f"How much does the {ASKED} pump weigh when it is filled with oil?"
     text = f"The {ASKED} pump of the {UPLOADED} series weighs 3450 grams when it is filled with oil."
@@ -197,7 +197,7 @@ def test_a_403_is_one_line_and_a_500_has_its_traceback(client, monkeypatch):
     handler = next(each for each in logging.getLogger().handlers if isinstance(each.formatter, TextFormatter))
     assert isinstance(handler, logging.StreamHandler)
     monkeypatch.setattr(handler, "stream", stream := io.StringIO())
-    client.force_login(User.objects.create_user("staff", is_staff=True))
+    client.force_login(make_staff("staff"))
     assert client.get("/admin/evaluation/dashboard/").status_code == 403
     (line,) = stream.getvalue().splitlines()
     assert "Forbidden (Permission denied): /admin/evaluation/dashboard/" in line

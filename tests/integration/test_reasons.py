@@ -12,6 +12,7 @@ from ragsite.models import ApiKey
 from retrieval.models import Collection, CollectionGrant, Draft, Visibility
 from retrieval.rights.audience import ReaderKind, list_accounts, list_collection_readers, list_document_readers
 from retrieval.rights.reasons import explain_collection, explain_document
+from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -22,12 +23,12 @@ def people():
     care = Group.objects.create(name="care")
     made = {
         "visitor": AnonymousUser(),
-        "reader": User.objects.create_user("reader"),
-        "nurse": User.objects.create_user("nurse"),
-        "gone": User.objects.create_user("gone", is_active=False),
-        "staff": User.objects.create_user("staff", is_staff=True),
-        "curator": User.objects.create_user("curator", is_staff=True),
-        "boss": User.objects.create_superuser("boss"),
+        "reader": make_reader("reader"),
+        "nurse": make_reader("nurse"),
+        "gone": make_reader("gone", is_active=False),
+        "staff": make_staff("staff"),
+        "curator": make_staff("curator"),
+        "boss": make_superuser("boss"),
     }
     made["nurse"].groups.add(care)
     made["curator"].groups.add(Group.objects.get(name="Curators"))
@@ -166,9 +167,7 @@ def test_the_page_lists_who_may_read(people, collection, client, settings):
         ApiKey.objects.create(user=people["reader"], name=n, public_id=n, digest=n, scopes=["ask"]) for n in ("a", "b")
     )
     ApiKey.objects.filter(pk=limited.pk).update(is_limited=True)
-    ApiKey.objects.create(
-        user=User.objects.create_user("stranger"), name="c", public_id="c", digest="c", scopes=["ask"]
-    )
+    ApiKey.objects.create(user=make_reader("stranger"), name="c", public_id="c", digest="c", scopes=["ask"])
     client.force_login(people["boss"])
     assert rows_of(client, collection=collection.pk) == [
         ("Staff", "3 accounts"), ("The group care", "1 member"), ("gone", "switched off"), ("reader", ""),

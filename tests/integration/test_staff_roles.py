@@ -5,7 +5,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -16,6 +16,7 @@ from evaluation.dashboard.scope import parse_scope
 from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -166,12 +167,12 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
     scope = parse_scope({}, curator)
     assert compute_activity(scope)[1].asked == 1
     assert [(found.metric, found.measured) for found in compute_distributions(scope)] == [("groundedness", 1)]
-    assert compute_activity(parse_scope({}, User.objects.create_superuser("boss")))[1].asked == 2
+    assert compute_activity(parse_scope({}, make_superuser("boss")))[1].asked == 2
 
 
 def test_a_manager_grants_and_takes_away(vault):
     manager = staff("Curators", "manager")
-    reader = User.objects.create_user("reader")
+    reader = make_reader("reader")
     CollectionGrant.objects.create(collection=vault.collection, user=manager, role=CollectionGrant.Role.MANAGER)
     page = reverse("admin:retrieval_collection_change", args=[vault.collection_id])
     client = signed_in(manager)
@@ -209,7 +210,7 @@ def test_who_makes_a_collection_that_nobody_else_sees_manages_it():
 
 def test_an_administrator_makes_no_superuser():
     client = signed_in(staff("Administrators"))
-    page = reverse("admin:auth_user_change", args=[User.objects.create_superuser("boss").pk])
+    page = reverse("admin:auth_user_change", args=[make_superuser("boss").pk])
     assert client.post(page, {"username": "taken"}).status_code == 403
     own = reverse("admin:auth_user_change", args=[User.objects.get(username="Administrators").pk])
     assert 'name="is_superuser"' not in client.get(own).content.decode()
@@ -289,12 +290,11 @@ def test_the_daily_cards_count_what_the_account_may_see(ingest, collection, vaul
     assert shown["Answers"] == "2 new this week · 1 without an answer"
     assert shown["Drafts"] == "1 open"
     assert shown["Gaps in the documents"] == "1 question in 30 days"
-    boss = signed_in(User.objects.create_superuser("boss"))
+    boss = signed_in(make_superuser("boss"))
     assert read_cards(boss)["Documents"].startswith("5 documents")
     assert read_cards(boss)["Collections"].startswith("2 collections")
 
-    plain = User.objects.create_user("plain", is_staff=True)
-    plain.user_permissions.add(Permission.objects.get(codename="view_collection"))
+    plain = make_staff("plain", "view_collection")
     assert set(read_cards(signed_in(plain))) == {"Collections"}
 
 

@@ -1,8 +1,8 @@
 import pytest
-from django.contrib.auth.models import User
 
 from ragsite.http import text_files
 from retrieval.models import Collection, Document
+from tests.support.people import make_superuser
 
 
 @pytest.mark.django_db
@@ -14,7 +14,7 @@ def test_language_models_are_told_what_is_public_whoever_asks(client, ingest, mo
         ingest(public, f"pump{number}.md", f"# Pump [{number}]\n\nIt pumps.")
     plans = ingest(secret, "plans.md", "# The merger\n\nIt is in March.")
     waiting = Document.objects.create(collection=public, source="a.md", title="A waiting one")
-    client.force_login(User.objects.create_superuser("boss"))
+    client.force_login(make_superuser("boss"))
     response = client.get("/llms.txt")
     told = response.content.decode()
     assert response["Content-Type"] == "text/plain; charset=utf-8"

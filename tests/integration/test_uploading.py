@@ -5,13 +5,14 @@ import threading
 import time
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from retrieval.admin.collection_admin import MEANINGS
 from retrieval.models import Collection, Document
 from retrieval.sources import web_page
+from tests.support.people import make_staff
 from tests.support.sources import WebServer
 
 pytestmark = pytest.mark.django_db
@@ -66,8 +67,7 @@ def test_a_new_collection_is_made_by_those_who_may(admin_client, client, collect
     again = admin_client.post(ADD, {"new_collection": "water works"}, headers={"Accept": "application/json"})
     assert again.json()["sentence"] == "There is a collection with this name: choose it."
 
-    writer = User.objects.create_user("writer", is_staff=True)
-    writer.user_permissions.add(Permission.objects.get(codename="add_document"))
+    writer = make_staff("writer", "add_document")
     client.force_login(writer)
     assert "Or a new collection" not in client.get(ADD).content.decode()
     refused = client.post(ADD, {"new_collection": "Mine"}, headers={"Accept": "application/json"})
@@ -93,8 +93,7 @@ def test_the_form_of_a_new_collection_leads_to_its_drop_zone(admin_client, clien
     assert "data-uploading" in page
     assert "Add documents now" in page
 
-    maker = User.objects.create_user("maker", is_staff=True)
-    maker.user_permissions.add(Permission.objects.get(codename="add_collection"))
+    maker = make_staff("maker", "add_collection")
     client.force_login(maker)
     assert "data-uploading" not in client.get(add).content.decode()
 

@@ -2,12 +2,13 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Webhook, WebhookDelivery
 from tests.support.asking import client_of
+from tests.support.people import make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def delivery():
 
 
 def staff(role):
-    user = User.objects.create_user(role, is_staff=True)
+    user = make_staff(role)
     if role == "permissions":
         user.user_permissions.set(Permission.objects.all())
     else:
@@ -74,7 +75,7 @@ def test_staff_who_are_no_superusers_neither_read_nor_send(delivery, role):
 
 
 def test_a_superuser_reads_and_sends(delivery):
-    page = client_of(User.objects.create_superuser("boss"))
+    page = client_of(make_superuser("boss"))
     assert QUESTION in page.get(f"{SENT}/{delivery.pk}/change/").content.decode()
     page.post(f"{SENT}/", {"action": "send_again", "_selected_action": [delivery.pk]})
     delivery.refresh_from_db()

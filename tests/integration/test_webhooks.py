@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -19,6 +18,7 @@ from core.job_queue import sweep, sweep_all
 from retrieval import webhooks
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
+from tests.support.people import make_superuser
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import SiteProcess, free_port, wait_until
 
@@ -238,7 +238,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     assert [webhooks.deliver(each) for each in waiting] == [None] * 7
     WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
     assert (sweep(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
-    client.force_login(User.objects.create_superuser("boss"))
+    client.force_login(make_superuser("boss"))
     assert "paused until" in client.get("/admin/retrieval/webhook/").text.lower()
     # The pause ends: one is tried, and the next pause is longer.
     WebhookDelivery.objects.update(retry_at=timezone.now())
@@ -312,7 +312,7 @@ def test_the_log_is_kept_for_a_week(receiver):
 
 
 def test_an_admin_adds_one_and_sends_a_test(receiver, client):
-    client.force_login(User.objects.create_superuser("boss"))
+    client.force_login(make_superuser("boss"))
     form = {"address": receiver.url, "events": ["document.failed", "answer.disliked"], "is_active": "on"}
     page = client.post("/admin/retrieval/webhook/add/", {**form, "new_secret": ""}, follow=True).content.decode()
     webhook = Webhook.objects.get()
@@ -338,7 +338,7 @@ def test_an_admin_adds_one_and_sends_a_test(receiver, client):
 
 @pytest.mark.parametrize("address", ["ftp://a.example/", "http://127.0.0.2/", "https://a:b@c/"])
 def test_an_address_that_nothing_could_be_sent_to_is_not_saved(receiver, client, address):
-    client.force_login(User.objects.create_superuser("boss"))
+    client.force_login(make_superuser("boss"))
     form = {"address": address, "events": ["document.failed"], "is_active": "on", "new_secret": ""}
     assert client.post("/admin/retrieval/webhook/add/", form).context["errors"]
     assert not Webhook.objects.exists()

@@ -12,6 +12,9 @@ from psycopg import sql
 from ragsite.postgres.embedded import binaries
 from tests.support import cluster
 
+# Each counts a restart of the test database's server, which ended all connections: threads must open theirs again.
+RESTARTS = []
+
 
 def create_database(name, template="migrated"):
     """Create a database as a copy of ``template``, to which no client may be connected.

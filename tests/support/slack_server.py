@@ -38,6 +38,7 @@ class Workspace:
         self.acknowledged = []
         self._socket = None
         self._loop = asyncio.new_event_loop()
+        self._is_closing = asyncio.Event()
         self._posted = 0
 
     def add(self, *arguments, **others):
@@ -67,7 +68,7 @@ class Workspace:
         done = getattr(self, f"_{method.replace('.', '_')}")(given)
         if method == self.hung:
             self.hung = ""
-            await asyncio.sleep(20)
+            await self._is_closing.wait()
         return web.json_response({"ok": True, **done})
 
     def _auth_test(self, _given):
@@ -135,6 +136,7 @@ class Workspace:
         finally:
             if self.is_connected:
                 asyncio.run_coroutine_threadsafe(self._socket.close(), self._loop).result(10)
+            self._loop.call_soon_threadsafe(self._is_closing.set)
             asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(70)
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join()

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from allauth.account.models import EmailAddress
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
@@ -13,6 +13,7 @@ from core.key_limits import Scope
 from ragsite.accounts.keys import compute_digest, issue_key
 from ragsite.models.account import Invitation
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
+from tests.support.people import make_reader, make_staff, make_superuser
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}
 
@@ -23,7 +24,7 @@ def sign_in(client, name, password=PASSWORD, page="/accounts/login/", **fields):
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("rita", "Rita@example.org", PASSWORD)
+    return make_reader("rita", "Rita@example.org", PASSWORD)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_failures_with_name_and_address_count_as_one(client, reader, settings):
 
 
 def test_an_address_of_two_accounts_signs_in_neither(client, reader):
-    User.objects.create_user("other", "rita@example.org", PASSWORD)
+    make_reader("other", "rita@example.org", PASSWORD)
     assert sign_in(client, "rita@example.org").status_code == 200
     assert sign_in(client, "rita").status_code == 302
 
@@ -227,8 +228,7 @@ def test_an_administrator_invites_and_sees_the_link_once(client, settings, admin
 
 def test_who_may_not_change_accounts_gives_no_groups_by_invitation(client, settings):
     settings.SIGN_UP = "invitation"
-    helper = User.objects.create_user("helper", is_staff=True)
-    helper.user_permissions.set(Permission.objects.filter(codename__in=["add_invitation", "view_invitation"]))
+    helper = make_staff("helper", "add_invitation", "view_invitation")
     powerful = Group.objects.create(name="powerful")
     client.force_login(helper)
     expires = {"expires_at_0": "2099-01-01", "expires_at_1": "12:00:00"}
@@ -246,7 +246,7 @@ def test_nobody_is_invited_who_has_an_account(client, administrator, reader):
 
 def test_the_last_administrator_with_a_password_stays_one_in_the_admin(client, administrator):
     client.force_login(administrator)
-    User.objects.create_superuser("from-elsewhere")
+    make_superuser("from-elsewhere")
     page = f"/admin/auth/user/{administrator.pk}"
     joined = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00"}
     for kept in ({"is_active": "on", "is_staff": "on"}, {"is_staff": "on", "is_superuser": "on"}):
@@ -258,6 +258,6 @@ def test_the_last_administrator_with_a_password_stays_one_in_the_admin(client, a
     administrator.refresh_from_db()
     assert (administrator.is_active, administrator.is_superuser) == (True, True)
     assert administrator.check_password(PASSWORD)
-    User.objects.create_superuser("second", password=PASSWORD)
+    make_superuser("second", password=PASSWORD)
     assert client.post(f"{page}/delete/", {"post": "yes"}).status_code == 302
     assert not User.objects.filter(username="admin").exists()

@@ -9,11 +9,11 @@ from allauth.mfa.totp.internal.auth import (
     hotp_value,
     yield_hotp_counters_from_time,
 )
-from django.contrib.auth.models import User
 from django.test import Client
 
 from ragsite.accounts import sign_in_limits
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
+from tests.support.people import make_reader
 
 
 def code_of(secret):
@@ -89,7 +89,7 @@ def test_the_admin_stays_closed_to_staff_without_a_second_factor_where_it_is_req
 
 def test_a_reader_is_not_asked_for_one(client, settings):
     settings.STAFF_REQUIRES_MFA = True
-    User.objects.create_user("rita", password=PASSWORD)
+    make_reader("rita", password=PASSWORD)
     assert client.post("/accounts/login/", {"username": "rita", "password": PASSWORD})["Location"] == "/"
 
 

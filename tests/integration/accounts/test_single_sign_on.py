@@ -12,6 +12,7 @@ from ragsite.accounts.claims import Claims
 from ragsite.models.account import ClaimedRights
 from retrieval.models import CollectionGrant
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
+from tests.support.people import make_reader, make_superuser
 
 
 def groups_of(name):
@@ -83,7 +84,7 @@ def test_a_claim_gives_no_group_that_changes_a_collection(settings, collection):
     settings.OIDC_GROUPS = {}
     for name, role in (("law", CollectionGrant.Role.CURATOR), ("care", CollectionGrant.Role.READER)):
         CollectionGrant.objects.create(collection=collection, group=Group.objects.create(name=name), role=role)
-    user = User.objects.create_user("eve")
+    user = make_reader("eve")
     claims.apply_claims(user, Claims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
     assert list(user.groups.values_list("name", flat=True)) == ["care"]
 
@@ -98,7 +99,7 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(client, provide
     assert (administrator.is_superuser, administrator.is_staff, administrator.is_active) == (True, True, True)
     assert administrator.check_password(PASSWORD)
     # The claims count again once there is a second superuser.
-    User.objects.create_superuser("second", password=PASSWORD)
+    make_superuser("second", password=PASSWORD)
     sign_in_at(Client(), "boss")
     administrator.refresh_from_db()
     claimed.refresh_from_db()
@@ -106,7 +107,7 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(client, provide
 
 
 def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator):
-    User.objects.create_superuser("from-elsewhere")
+    make_superuser("from-elsewhere")
     User.objects.create_superuser("gone", password=PASSWORD, is_active=False)
     assert claims.is_last_local_administrator(administrator)
     assert not claims.is_last_local_administrator(User.objects.get(username="from-elsewhere"))
@@ -114,7 +115,7 @@ def test_superusers_without_a_password_do_not_count_as_local_administrators(admi
 
 def test_a_username_is_never_an_address(client, provider, sign_in_at):
     """Entra sends an address as username. It could belong to another account, which signs in with it."""
-    User.objects.create_user("bob", "bob@example.org", PASSWORD)
+    make_reader("bob", "bob@example.org", PASSWORD)
     provider.knows("eve", preferred_username="bob@example.org", email_verified=False)
     assert sign_in_at(client, "eve").status_code == 302
     assert not User.objects.filter(username__contains="@").exists()
@@ -129,7 +130,7 @@ def refused(response, caplog, reason):
 def test_an_account_is_joined_by_a_verified_address_where_the_setting_allows_it(
     client, provider, sign_in_at, settings, caplog
 ):
-    eva = User.objects.create_user("eva-local", "Eva@example.org", PASSWORD)
+    eva = make_reader("eva-local", "Eva@example.org", PASSWORD)
     provider.knows("eva", groups=["engineers"])
     assert refused(sign_in_at(client, "eva"), caplog, "another account has the e-mail address")
     settings.OIDC_JOIN_BY_EMAIL = True
@@ -151,7 +152,7 @@ def test_an_address_that_is_not_verified_joins_nothing_and_is_not_stored(
     client, provider, sign_in_at, settings, verified
 ):
     settings.OIDC_JOIN_BY_EMAIL = True
-    User.objects.create_user("fay-local", "fay@example.org", PASSWORD)
+    make_reader("fay-local", "fay@example.org", PASSWORD)
     provider.knows("fay", email_verified=verified)
     assert sign_in_at(client, "fay").status_code == 302
     assert client.session["_auth_user_id"] == str(User.objects.get(username="fay").pk)
@@ -237,7 +238,7 @@ def test_a_passkey_signs_in_nobody_whom_the_provider_signs_in(client, provider, 
     provider.knows("nora")
     sign_in_at(client, "nora")
     request = client.get("/").wsgi_request
-    local = User.objects.create_user("olaf", password=PASSWORD)
+    local = make_reader("olaf", password=PASSWORD)
     assert [is_let_in(user) for user in (User.objects.get(username="nora"), local)] == [False, True]
     settings.LOCAL_PASSWORDS = False
     assert [is_let_in(user) for user in (local, administrator)] == [False, True]

@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from tests.support.people import make_superuser
 from tests.support.remembered import remembered
 
 QUESTION = "How many days of paid holiday does an employee have?"
@@ -36,7 +36,7 @@ def api():
 
 @pytest.fixture
 def staff(db):
-    return User.objects.create_superuser("editor", password="a long password")
+    return make_superuser("editor", password="a long password")
 
 
 @pytest.fixture

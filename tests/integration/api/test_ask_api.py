@@ -4,7 +4,6 @@ import uuid
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.db import connections
 from django.test import AsyncClient
 from rest_framework.test import APIClient
@@ -14,6 +13,7 @@ from chat.conversations.rights import Rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import readers
 from tests.integration.api.conftest import QUESTION, read_events
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -136,7 +136,7 @@ def test_an_answer_is_its_askers(visitor, staff_api, handbook):
     assert visitor().get(url).status_code == 404
     assert APIClient().get(url).status_code == 404
     stranger = APIClient()
-    stranger.force_authenticate(User.objects.create_user("stranger"))
+    stranger.force_authenticate(make_reader("stranger"))
     assert stranger.get(url).status_code == 404
     assert rate(stranger, body["answer_id"], {"helpful": False}).status_code == 404
     assert staff_api.get(url).status_code == 200

@@ -5,7 +5,6 @@ import re
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
@@ -14,6 +13,7 @@ from chat.api.completion_chunks import WITHDRAWN
 from chat.models import Answer, StreamedEvent
 from chat.streaming import readers, streams
 from chat.types import AnswerState, AnswerToken, Completed, Failed
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -134,7 +134,7 @@ def test_a_key_that_is_a_placeholder_is_none(api, collection, header, settings):
 def test_a_browsers_session_is_no_key(collection, settings):
     settings.CHAT_REQUIRES_LOGIN = True
     browser = APIClient()
-    browser.force_login(User.objects.create_user("reader"))
+    browser.force_login(make_reader("reader"))
     assert complete(browser).status_code == 401
 
 

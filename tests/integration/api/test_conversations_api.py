@@ -1,13 +1,13 @@
 import uuid
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chat.conversations import rights
 from chat.models import Answer, Conversation
 from tests.support.keys import key_of
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ def conversation(*questions, **fields):
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("reader")
+    return make_reader("reader")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_somebody_elses_is_not_found(reader, api, staff_api, browser, method):
         return getattr(client, method)(url(made)).status_code
 
     other = APIClient()
-    other.force_authenticate(User.objects.create_user("other"))
+    other.force_authenticate(make_reader("other"))
     for stranger in (other, api, staff_api, browser("two")):
         for made in (users, visitors, uuid.uuid4()):
             assert status(stranger, made) == 404

@@ -12,6 +12,7 @@ from chat.streaming import asking
 from chat.types import Failed
 from retrieval.models import Collection
 from tests.support.keys import key_of
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,7 +60,7 @@ def test_private_documents_are_told_to_staff_alone(door, api, secret):
 
 @all_doors
 def test_a_site_that_requires_login_refuses_strangers(door, api, collection, settings):
-    answer = asking.create_answer(QUESTION, user=User.objects.create_user("reader"), visitor="")
+    answer = asking.create_answer(QUESTION, user=make_reader("reader"), visitor="")
     settings.CHAT_REQUIRES_LOGIN = True
     assert door(api).status_code == 401
     addresses = [*READING, f"/api/v1/conversations/{answer.conversation_id}/", f"/api/v1/answers/{answer.pk}/stream/"]
@@ -71,7 +72,7 @@ def test_a_site_that_requires_login_refuses_strangers(door, api, collection, set
 @asking_doors
 @pytest.mark.parametrize("limit", ["rate", "budget"])
 def test_questions_are_counted_together(door, limit, collection, monkeypatch):
-    reader = User.objects.create_user("reader")
+    reader = make_reader("reader")
     client = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
     if limit == "rate":
         monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"ask": "1/min", "search": "2/min"})

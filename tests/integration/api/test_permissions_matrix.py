@@ -3,7 +3,7 @@
 import uuid
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.contrib.auth.models import AnonymousUser, Permission
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from chat.models import Answer, Conversation
 from retrieval.models import Document, PushedItem, Source
 from tests.support.addresses import addresses
+from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -93,11 +94,11 @@ def test_every_address_and_method_has_its_row():
 def people():
     made = {
         "anonymous": AnonymousUser(),
-        "other": User.objects.create_user("other"),
-        "staff without": User.objects.create_user("without", is_staff=True),
-        "staff with": User.objects.create_user("with", is_staff=True),
-        "superuser": User.objects.create_superuser("boss"),
-        "asker": User.objects.create_user("asker"),
+        "other": make_reader("other"),
+        "staff without": make_staff("without"),
+        "staff with": make_staff("with"),
+        "superuser": make_superuser("boss"),
+        "asker": make_reader("asker"),
     }
     made["staff with"].user_permissions.add(*Permission.objects.filter(codename__in=ALL_PERMISSIONS))
     return made
@@ -150,8 +151,7 @@ def test_who_may_call_it(name, method, people, collection):
 
 
 def test_who_may_add_and_not_change_does_not_replace(collection):
-    adder = User.objects.create_user("adder", is_staff=True)
-    adder.user_permissions.add(Permission.objects.get(codename="add_document"))
+    adder = make_staff("adder", "add_document")
     client = APIClient()
     client.force_authenticate(adder)
 

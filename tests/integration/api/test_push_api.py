@@ -20,6 +20,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Document, PushedItem, Source
 from retrieval.sources import pushes
 from tests.support.keys import key_of
+from tests.support.people import make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +33,7 @@ def source(collection):
 @pytest.fixture
 def sender():
     """Return a program's account, which may upload, replace and delete documents."""
-    user = User.objects.create_user("sender", is_staff=True)
+    user = make_staff("sender")
     names = ("view_document", "add_document", "change_document", "delete_document")
     user.user_permissions.set(Permission.objects.filter(codename__in=names))
     return user
@@ -451,7 +452,7 @@ def test_a_collection_that_the_account_may_not_curate_has_no_sources(api, sender
     assert put(api, source).status_code == api.get(at(source, "page-1")).status_code == 404
     assert Document.objects.count() == 1
     folder = Source.objects.create(collection=collection, name="Folder", kind="folder")
-    boss = client_with(key_of(User.objects.create_superuser("boss")))
+    boss = client_with(key_of(make_superuser("boss")))
     assert put(boss, folder).status_code == 404
     assert put(boss, source).status_code == 200
 

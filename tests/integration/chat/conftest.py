@@ -1,9 +1,9 @@
 import pytest
-from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from chat.answering import writers
 from tests.support.asking import PUMP, Gated, client_of
+from tests.support.people import make_reader
 from tests.support.remembered import library_of
 
 library = library_of({"pump.md": PUMP})
@@ -24,7 +24,7 @@ def api():
 
 @pytest.fixture
 def owner(db):
-    return User.objects.create_user("owner")
+    return make_reader("owner")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +13,7 @@ from django.utils import timezone
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from retrieval.models import Collection
 from tests.support.asking import answered
+from tests.support.people import make_reader, make_staff
 from tests.support.remembered import library_of
 
 LIST = "/admin/chat/answer/"
@@ -102,8 +102,7 @@ def test_answers_are_filtered_by_each_figure_and_sorted(admin, conversation, col
 
 
 def test_no_filter_shows_an_answer_of_closed_documents(conversation):
-    clerk = User.objects.create_user("clerk", is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    clerk = make_staff("clerk", "view_answer")
     client = Client()
     client.force_login(clerk)
     closed = Collection.objects.create(slug="closed", name="Closed", visibility="members")
@@ -117,7 +116,7 @@ def test_no_filter_shows_an_answer_of_closed_documents(conversation):
     assert listed(client, "gap=yes") == ["the open one"]
     assert client.get(f"/answers/{secret.pk}/debug/").status_code == 404
     reader = Client()
-    reader.force_login(User.objects.create_user("reader"))
+    reader.force_login(make_reader("reader"))
     assert reader.get(LIST).status_code == 302
 
 

@@ -22,6 +22,7 @@ from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.text.questions import ask_alike
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,6 +32,7 @@ TEXT = "You have **25 days** of leave a year [1]. Ask your manager in time."
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "leave.md", LEAVE)
 

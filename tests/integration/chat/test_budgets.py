@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.auth.models import AnonymousUser, Group
 from django.core.cache import cache
 from django.utils import timezone
 
@@ -11,6 +11,7 @@ from chat import budgets
 from chat.exceptions import BudgetSpent
 from chat.models import Answer, Conversation, QuestionBudget, QuestionCount
 from chat.streaming import asking
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +23,7 @@ def _no_earlier_calls_count():
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("reader", password="a long password")
+    return make_reader("reader", password="a long password")
 
 
 def ask(user, question="Why?"):

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.core.cache import caches
 from django.test import Client
 from django.utils.timezone import localdate
@@ -15,6 +15,7 @@ from chat.streaming import asking
 from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.rights.offered_filters import list_offered_filters
 from tests.support.asking import VISITOR, answered, client_of
+from tests.support.people import make_reader
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -144,7 +145,7 @@ def test_a_reader_sees_no_value_of_a_document_that_is_closed_to_them(library, br
         assert "Zwart" not in html.content.decode()
     # Knowing the name does not help.
     assert ask(browser, **{"filter.author": "Zwart"}).refused
-    member = User.objects.create_user("member")
+    member = make_reader("member")
     member.groups.add(Group.objects.create(name="board"))
     assert "Zwart" in {value.value for value in offered(member)["author"].values}
     # A filter whose values are all closed is not offered at all.
@@ -156,7 +157,7 @@ def test_a_reader_sees_no_value_of_a_document_that_is_closed_to_them(library, br
 
 
 def test_a_shared_answer_hides_values_that_its_reader_may_not_see(library):
-    member = User.objects.create_user("member")
+    member = make_reader("member")
     member.groups.add(Group.objects.create(name="board"))
     chosen = {"metadata_any": {"author": ["Zwart", "Jansen"]}, "numbers": [{"field": "pages", "to": 1}]}
     answer = answered("xyzzy?", user=member, visitor="", collection="library", filters=chosen)

@@ -5,12 +5,12 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chat.conversations.listing import PAGE, search_conversations
 from chat.models import Answer, Conversation
 from tests.support.asking import client_of
+from tests.support.people import make_reader, make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +50,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner):
 
 def test_the_search_looks_into_ones_own_conversations_alone(owner, mine):
     conversation(owner, "My seals")
-    conversation(User.objects.create_user("other"), "Their seals")
+    conversation(make_reader("other"), "Their seals")
     assert titles(mine.get("/", {"q": "seals"}).content.decode()) == ["My seals"]
     page = mine.get("/conversations/", {"q": "seals"}, **HTMX)
     assert titles(page.content.decode()) == ["My seals"]
@@ -88,7 +88,7 @@ def test_a_title_is_changed_by_its_owner_or_refused_with_a_sentence(owner, mine)
         assert refused.status_code == 422
         assert 'role="alert"' in refused.content.decode()
         assert sentence in refused.content.decode()
-    other = client_of(User.objects.create_user("other", is_staff=True))
+    other = client_of(make_staff("other"))
     for method in (other.get, other.post):
         assert method(address, {"title": "New"}, **HTMX).status_code == 404
     assert other.get(f"/c/{made.pk}/entry/").status_code == 404

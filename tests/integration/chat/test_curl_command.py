@@ -6,13 +6,13 @@ import shlex
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from rest_framework.test import APIClient
 
 from chat.models import Answer
 from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
+from tests.support.people import make_staff, make_superuser
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +29,7 @@ library = library_of(TEXTS)
 
 @pytest.fixture
 def staff(db):
-    return User.objects.create_superuser("admin", password="a long enough one")
+    return make_superuser("admin", password="a long enough one")
 
 
 def printed(page):
@@ -71,8 +71,7 @@ def test_method_and_filters_of_the_question_are_in_the_command(library, staff, i
     assert body["method"] == "lexical"
     assert found["search_method"] == "lexical"
     # Whoever may not read all documents is not told which values exist.
-    clerk = User.objects.create_user("clerk", is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    clerk = make_staff("clerk", "view_answer")
     secret = Collection.objects.create(slug="secret", name="Secret", visibility="members")
     ingest(secret, "hidden.md", "# Hidden\n\nWords.")
     Answer.objects.filter(pk=answer.pk).update(asked_filters={"metadata_any": {"patient": ["Jansen"]}})

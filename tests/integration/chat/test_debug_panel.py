@@ -19,6 +19,7 @@ from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from tests.support.asking import answered, client_of
+from tests.support.people import make_superuser
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,7 +37,7 @@ library = library_of(TEXTS)
 
 @pytest.fixture
 def staff(db):
-    return User.objects.create_superuser("admin", password="a long enough one")
+    return make_superuser("admin", password="a long enough one")
 
 
 def text_of(html):

@@ -10,6 +10,7 @@ from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.asking import answered
+from tests.support.remembered import library_of, remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,11 +38,7 @@ When the panel shows ⚠️ call the foreman.
 }
 
 
-@pytest.fixture
-def library(collection, ingest):
-    for name, text in TEXTS.items():
-        ingest(collection, name, text)
-    return collection
+library = library_of(TEXTS)
 
 
 def first_by_words(question):
@@ -93,11 +90,16 @@ def test_the_right_line_is_quoted(library_of_a_new_site, question, quoted, other
 
 
 @pytest.fixture
-def library_of_a_new_site(settings, collection, ingest):
-    """Ingest the texts with the embedder of a site whose settings name none."""
+def _new_site(settings):
+    """Use the embedder of a site whose settings name none."""
     settings.EMBEDDER = {}
     embedder_choice._build_site_embedder.cache_clear()
-    for name, text in TEXTS.items():
-        ingest(collection, name, text)
     yield
     embedder_choice._build_site_embedder.cache_clear()
+
+
+@pytest.fixture
+@remembered
+def library_of_a_new_site(_new_site, collection, ingest):
+    for name, text in TEXTS.items():
+        ingest(collection, name, text)

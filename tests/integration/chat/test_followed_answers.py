@@ -16,6 +16,8 @@ from chat.models import ChangeNotice, Citation, Conversation, FollowedAnswer
 from core.job_queue import sweep, sweeping
 from retrieval.models import Collection, DocumentText
 from tests.support.asking import client_of, saved_answer
+from tests.support.people import make_reader
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +38,7 @@ def owner(owner):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "leave.md", LEAVE)
 
@@ -109,7 +112,7 @@ def test_who_ends_it_hears_no_more(answer, change, mine, owner):
     page = mine.get("/accounts/").content.decode()
     assert "Answers that you follow" in page
     assert "How many days?" in page
-    stranger = User.objects.create_user("stranger", "s@example.org")
+    stranger = make_reader("stranger", "s@example.org")
     [followed] = FollowedAnswer.objects.all()
     client_of(stranger).post(f"/followed/{followed.pk}/end/")
     assert FollowedAnswer.objects.count() == 1
@@ -148,7 +151,7 @@ def follow_button(client, answer):
 
 
 def test_nobody_follows_the_answers_of_others(answer):
-    stranger = User.objects.create_user("stranger", "s@example.org")
+    stranger = make_reader("stranger", "s@example.org")
     assert follow(client_of(stranger), answer).status_code == 404
     assert follow(Client(), answer).status_code == 404
     assert not FollowedAnswer.objects.exists()
@@ -165,7 +168,7 @@ def test_words_are_mailed_to_those_who_may_read_them_now(answer, document, chang
 
 
 def test_a_shared_answer_is_followed_by_its_reader(answer, conversation, document, change):
-    reader = User.objects.create_user("reader", "reader@example.org")
+    reader = make_reader("reader", "reader@example.org")
     client, token = client_of(reader), sharing.share(conversation, Conversation.ShareScope.FOLLOWING)
     page = client.get(f"/s/{token}/").content.decode()
     at = page.index(f'action="/s/{token}/follow/')

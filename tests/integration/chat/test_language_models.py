@@ -4,7 +4,7 @@ import re
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
-from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.auth.models import AnonymousUser, Group
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
@@ -15,6 +15,7 @@ from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 from tests.support.model_server import call_pieces, model_server
+from tests.support.people import make_reader
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +60,7 @@ def ask(user=None, **options):
 
 
 def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library, large):
-    user = User.objects.create_user("reader")
+    user = make_reader("reader")
     add(large, price_prompt=2, price_completion=10)
     answer = ask(user, model="large")
     assert (answer.generator, answer.model, answer.text) == ("large", "large", "Glycol may be carried by the pump [1].")
@@ -87,7 +88,7 @@ def test_the_conversation_keeps_its_model_and_asking_anew_does_not_change_it(lib
 
 def test_the_default_row_writes_for_those_who_may_choose_it(library, large, settings):
     group = Group.objects.create(name="Editors")
-    editor = User.objects.create_user("editor")
+    editor = make_reader("editor")
     editor.groups.add(group)
     row = add(large, group, is_default=True)
     assert (list(writers.list_language_models(editor)), writers.choose_writer(AnonymousUser())) == (
@@ -129,7 +130,7 @@ def closed(library, large):
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("reader", password="a long password")
+    return make_reader("reader", password="a long password")
 
 
 def test_programs_cannot_choose_what_the_reader_may_not(closed, reader):

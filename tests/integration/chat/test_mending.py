@@ -16,6 +16,7 @@ from retrieval.models.collection import Visibility
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Ranking, Retriever
+from tests.support.people import make_staff, make_superuser
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -202,7 +203,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
-    assert find_unanswered(parse_scope({}, User.objects.create_superuser("root")))[0] == []
+    assert find_unanswered(parse_scope({}, make_superuser("root")))[0] == []
 
 
 def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, document, ingest, curator):
@@ -237,7 +238,7 @@ def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, doc
 
 
 def test_out_of_scope_is_no_gap(admin, page, document, curator):
-    scope = parse_scope({}, User.objects.create_superuser("root"))
+    scope = parse_scope({}, make_superuser("root"))
     assert [one.question for one in find_unanswered(scope)[0]] == [QUESTION]
     sentence = "Ask the office of your own floor."
     values = {"action": "scope", "question": QUESTION, "text": sentence, "collection": document.collection_id}
@@ -268,7 +269,7 @@ def test_a_collection_in_a_draft_says_so(admin, page, document):
 
 
 def test_nobody_mends_what_they_may_not_see(client, page, document, curator):
-    client.force_login(User.objects.create_user("reader", is_staff=True))
+    client.force_login(make_staff("reader"))
     assert client.get(page).status_code in (302, 403, 404)
     Collection.objects.filter(pk=document.collection_id).update(visibility=Visibility.GRANTED)
     client.force_login(curator)

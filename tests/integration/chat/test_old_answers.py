@@ -12,6 +12,7 @@ from chat.pages.changes import ChangeKind, find_changes
 from core.database import fetch
 from retrieval.models import Collection, Document, DocumentText
 from tests.support.asking import client_of, saved_answer
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +22,7 @@ QUOTE = "Employees have 25 days of leave a year."
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "leave.md", LEAVE)
 

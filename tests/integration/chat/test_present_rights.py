@@ -24,6 +24,7 @@ from retrieval.models import Collection, Document
 from tests.support.asking import answered as finished
 from tests.support.asking import begin, client_of, saved_answer
 from tests.support.keys import key_of
+from tests.support.people import make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -154,7 +155,7 @@ def test_a_deactivated_user_reads_nothing(answer, owner, mine):
 
 def test_staff_with_the_permission_read_all_and_others_only_their_own(answer, document, settings):
     collection_deleted(document)
-    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk = make_staff("clerk")
     desk = client_of(clerk)
     assert desk.get(f"/api/v1/answers/{answer.pk}/").status_code == 404
     assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 404

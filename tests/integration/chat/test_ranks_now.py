@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group
 
 from chat.models import Answer
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, SearchProfile
@@ -11,6 +11,7 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles import profiles
 from retrieval.types import SearchMethod
 from tests.support.asking import answered, client_of
+from tests.support.people import make_staff, make_superuser
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +28,7 @@ library = library_of(TEXTS)
 
 @pytest.fixture
 def staff(db):
-    return User.objects.create_superuser("admin", password="a long enough one")
+    return make_superuser("admin", password="a long enough one")
 
 
 def told(client, answer, **headers):
@@ -96,8 +97,7 @@ def test_the_second_search_has_the_rights_of_whoever_looks(library, staff, inges
     answer = answered(QUESTION)
     secret = Collection.objects.create(slug="secret", name="Secret", visibility="members")
     hidden = ingest(secret, "hidden.md", "# Hidden words\n\nHow heavy is the MX-9920-W pump? Secretly heavy.")
-    clerk = User.objects.create_user("clerk", is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    clerk = make_staff("clerk", "view_answer")
     assert "Hidden words" in told(client_of(staff), answer)[1]
     html, text = told(client_of(clerk), answer)
     assert "Hidden words" not in text

@@ -2,7 +2,6 @@
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
 from django.test import Client
 
 from chat.conversations import rights
@@ -11,6 +10,7 @@ from chat.models import Answer
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
 from tests.support.asking import VISITOR, answered, client_of
+from tests.support.people import make_reader
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,7 +121,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
 
 
 def test_a_branch_shows_nothing_that_was_lost_since(library):
-    owner = User.objects.create_user("owner")
+    owner = make_reader("owner")
     client = client_of(owner)
     begun = answered("How heavy is the old pump?", user=owner, visitor="", collection="archive")
     client.post("/ask/", {"question": "and the valve?", "conversation": begun.conversation_id, "collection": "library"})

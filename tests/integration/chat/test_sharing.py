@@ -11,6 +11,8 @@ from chat.conversations.history import REMEMBERED_TURNS
 from chat.models import Answer, Conversation
 from retrieval.models import Collection
 from tests.support.asking import client_of, saved_answer
+from tests.support.people import make_reader, make_staff
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +30,7 @@ def conversation(owner):
 
 
 @pytest.fixture
+@remembered
 def document(collection, ingest):
     return ingest(collection, "sheet.txt", "The pump weighs 3450 grams.")
 
@@ -69,7 +72,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(conver
     assert "says open" in page
     assert "mixed" not in page
     assert page.count(WITHHELD) == 1
-    staff = User.objects.create_user("staff", is_staff=True)
+    staff = make_staff("staff")
     assert "says mixed" in client_of(staff).get(link).content.decode()
     # The document's rights are lost with it.
     document.delete()
@@ -90,7 +93,7 @@ def test_a_link_that_was_taken_back_leads_nowhere(conversation):
 
 
 def test_only_the_owner_shares_and_stops(conversation, document, owner):
-    strangers = [Client(), client_of(User.objects.create_user("staff", is_staff=True))]
+    strangers = [Client(), client_of(make_staff("staff"))]
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/share/").status_code == 404
     mine = client_of(owner)
@@ -117,7 +120,7 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation, se
     response = Client().get(link)
     assert response.status_code == 302
     assert f"next={link}" in response["Location"]
-    assert client_of(User.objects.create_user("reader")).get(link).status_code == 200
+    assert client_of(make_reader("reader")).get(link).status_code == 200
 
 
 def withheld(*conversations):
@@ -174,7 +177,7 @@ def test_a_link_for_accounts_lets_nobody_else_in(conversation, document):
     link = link_to(conversation)
     sharing.share(conversation, audience=Conversation.ShareAudience.SIGNED_IN)
     assert Client().get(link).status_code == 404
-    reader = User.objects.create_user("reader")
+    reader = make_reader("reader")
     theirs = client_of(reader)
     assert "says one" in theirs.get(link).content.decode()
     User.objects.filter(pk=reader.pk).update(is_active=False)

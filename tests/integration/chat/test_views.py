@@ -4,13 +4,13 @@ import re
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import AsyncClient, Client
 
 from chat.budgets import QuestionThrottle
 from chat.models import Answer, Conversation
 from retrieval.models import Collection
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,7 +85,7 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(owner, mine):
 
 @pytest.mark.parametrize("last", ["9" * 5000 + "-1", "1-9999999999999999999", "1-2-3", "\xb2-1", "none"])
 def test_the_id_of_an_event_that_was_never_told_counts_as_none(last):
-    conversation = Conversation.objects.create(owner=User.objects.create_user("owner"), title="Weights")
+    conversation = Conversation.objects.create(owner=make_reader("owner"), title="Weights")
     answer = Answer.objects.create(
         conversation=conversation, question="How heavy?", text="3450 grams.", status=Answer.Status.COMPLETED
     )

@@ -1,7 +1,7 @@
 import pytest
-from django.contrib.auth.models import User
 
 from chat.models import Answer, Conversation
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ def test_the_frame_names_its_sites_and_other_pages_are_not_framed(client, settin
 
 def test_only_what_was_asked_without_an_account_is_shown(client, settings):
     settings.WIDGET_SITES = ["https://www.example.org"]
-    for owner, visitor, status in ((None, "", 200), (None, "a browser", 404), (User.objects.create_user("a"), "", 404)):
+    for owner, visitor, status in ((None, "", 200), (None, "a browser", 404), (make_reader("a"), "", 404)):
         conversation = Conversation.objects.create(title="Q", owner=owner, visitor=visitor)
         answer = Answer.objects.create(conversation=conversation, question="Q?", text="Yes.", status="completed")
         assert client.get(f"/widget/answers/{answer.pk}/").status_code == status

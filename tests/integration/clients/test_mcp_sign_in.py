@@ -71,30 +71,46 @@ def provider(site, person, kept, method="none"):
     return OAuthClientProvider(f"{site.url}/mcp", metadata, kept, person.open, person.come_back)
 
 
-@pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
-def test_a_program_is_let_in_with_the_rights_of_the_person(site, method):
-    person, kept = Person("grant"), Kept()
-
+def use(site, person, kept, method="none"):
+    """Search as the program, and return the text that it was given."""
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    async def use():
+    async def search():
         async with create_mcp_http_client(auth=provider(site, person, kept, method)) as http:
             async with Client(streamable_http_client(f"{site.url}/mcp", http_client=http)) as client:
                 return await client.call_tool("search", {"query": "merger"})
 
-    assert "March" in asyncio.run(use()).content[0].text
+    return asyncio.run(search()).content[0].text
+
+
+def bearer(kept):
+    return {"Authorization": f"Bearer {kept.tokens.access_token}"}
+
+
+def may_enter(site, kept):
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    return httpx.post(f"{site.url}/mcp", json=call, headers=bearer(kept)).status_code != 401
+
+
+@pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
+def test_a_program_is_let_in_with_the_rights_of_the_person(site, method):
+    person, kept = Person("grant"), Kept()
+    assert "March" in use(site, person, kept, method)
     assert "Notebook" in person.page
     assert "127.0.0.1:9" in person.page
     assert set(kept.tokens.scope.split()) == {"search", "ask"}
-    bearer = {"Authorization": f"Bearer {kept.tokens.access_token}"}
     # The token is for /mcp alone, and no key.
-    assert httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer).status_code == 401
+    search = httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer(kept))
+    assert search.status_code == 401
+    assert may_enter(site, kept)
 
-    # The person sees the program on the page of the account, and revokes it there.
-    call = {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, "headers": bearer}
-    assert httpx.post(f"{site.url}/mcp", **call).status_code != 401
+
+def test_a_person_revokes_a_program_and_a_new_password_does(site):
+    person, kept = Person("grant"), Kept()
+    use(site, person, kept)
+    assert may_enter(site, kept)
     with httpx.Client(base_url=site.url, follow_redirects=True) as browser:
         page = browser.get("/accounts/login/?next=/accounts/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
@@ -103,18 +119,17 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site, method):
         (address,) = re.findall(r'action="(/accounts/programs/[^"]+)"', page.text)
         page = browser.post(address, data=hidden(page.text), headers={"Referer": str(page.url)})
         assert (page.status_code, "Notebook" in page.text) == (200, False)
-        assert httpx.post(f"{site.url}/mcp", **call).status_code == 401
+        assert not may_enter(site, kept)
 
         # A new password revokes the programs too, unless the box is cleared.
-        asyncio.run(use())
-        call["headers"] = {"Authorization": f"Bearer {kept.tokens.access_token}"}
+        use(site, person, kept)
         for box, is_refused in (({}, False), ({"revoke_programs": "on"}, True)):
             page = browser.get("/accounts/password/change/")
             assert re.search(r'<input type="checkbox" name="revoke_programs"[^>]* checked', page.text)
             values = {"oldpassword": PASSWORD, "password1": PASSWORD, "password2": PASSWORD, **hidden(page.text), **box}
             page = browser.post("/accounts/password/change/", data=values, headers={"Referer": str(page.url)})
             assert page.history, "The form was refused."
-            assert (httpx.post(f"{site.url}/mcp", **call).status_code == 401) is is_refused
+            assert may_enter(site, kept) is not is_refused
 
 
 def test_nobody_is_let_in_who_was_refused_or_is_unknown(site):

@@ -38,14 +38,21 @@ def client_id(site):
     return register(site, grant_types=["authorization_code", "refresh_token"]).json()["client_id"]
 
 
-@pytest.fixture
-def person(site):
-    """Yield the browser of a person who has signed in."""
-    with httpx.Client(base_url=site.url, follow_redirects=False) as client:
+@pytest.fixture(scope="module")
+def cookies(_signing_in):
+    """Return the cookies of a person who has signed in: each time, the site hashes the password slowly."""
+    with httpx.Client(base_url=_signing_in.url, follow_redirects=False) as client:
         page = client.get("/accounts/login/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
         client.post("/accounts/login/", data=values, headers={"Referer": str(page.url)})
         assert "sessionid" in client.cookies
+        return dict(client.cookies)
+
+
+@pytest.fixture
+def person(site, cookies):
+    """Yield the browser of a person who has signed in."""
+    with httpx.Client(base_url=site.url, follow_redirects=False, cookies=cookies) as client:
         yield client
 
 

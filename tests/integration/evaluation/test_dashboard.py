@@ -4,7 +4,7 @@ import re
 from datetime import UTC, timedelta
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.contrib.auth.models import AnonymousUser, Permission
 from django.core.cache import caches
 from django.db import connection
 from django.urls import reverse
@@ -21,6 +21,7 @@ from retrieval.index import embedder_choice
 from retrieval.models import Collection, Document
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import boss, staff
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db
 
@@ -360,5 +361,5 @@ def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
     # They may not make test cases, either.
     for address in (HOME, f"/admin/chat/answer/{bad.pk}/change/"):
         assert "make-case" not in page_of(client, address)
-    client.force_login(User.objects.create_user("reader", password="x"))
+    client.force_login(make_reader("reader", password="x"))
     assert client.get(HOME).status_code == 302

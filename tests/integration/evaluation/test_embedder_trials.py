@@ -1,7 +1,6 @@
 """Trials of another embedder on this site: its measurement, and the switch to it."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.urls import reverse
 
 from evaluation.embedder_trials import comparison, progress
@@ -17,6 +16,7 @@ from retrieval.rights.search_filters import unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.model_hub import hub
+from tests.support.people import make_staff
 from tests.support.site import wait_until
 
 __all__ = ["hub"]
@@ -208,7 +208,7 @@ def test_a_folder_with_a_known_one_has_its_prompts():
 
 
 def test_others_neither_see_the_page_nor_press_its_buttons(client, library):
-    client.force_login(User.objects.create_user("editor", is_staff=True))
+    client.force_login(make_staff("editor"))
     assert page(client).status_code == 302
     assert client.post(reverse("admin:evaluation_embeddertrial_try"), {"name": "x"}).status_code == 403
     assert not EmbedderTrial.objects.exists()

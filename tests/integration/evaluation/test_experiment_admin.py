@@ -1,7 +1,7 @@
 """The pages of experiments: real answers of simulated visitors, from the signal to what an admin reads."""
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from evaluation.arms import Arm
@@ -10,6 +10,7 @@ from retrieval.gates import Gate, Objection
 from retrieval.search.profiles import profiles
 from tests.support.experiments import draft, simulate, started, versions
 from tests.support.pages import messages, staff
+from tests.support.people import make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -115,7 +116,7 @@ def test_what_may_be_done_depends_on_permissions(client, admin_user):
     experiment.refresh_from_db()
     assert experiment.state == "running"
     for number, codename in enumerate(("view_answer", "view_experiment", "change_experiment")):
-        user = User.objects.create_user(codename, is_staff=True)
+        user = make_staff(codename)
         user.user_permissions.set(Permission.objects.filter(codename=codename))
         client.force_login(user)
         assert client.get(address(experiment)).status_code == (403 if number == 0 else 200)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -16,13 +16,14 @@ from evaluation.experiments import ExperimentRefused, ExperimentVerdict, choose,
 from evaluation.models import Experiment
 from retrieval.search.profiles import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
+from tests.support.people import make_reader, make_superuser
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def boss():
-    return User.objects.create_superuser("boss")
+    return make_superuser("boss")
 
 
 def conversations(experiment, arm, number=1):
@@ -112,7 +113,7 @@ def test_answers_outside_the_experiment_do_not_count(boss):
 
 def test_a_visitor_is_one_number_whatever_the_number_of_answers(boss):
     experiment = started(boss)
-    conversation, account = visitor(1), User.objects.create_user("reader")
+    conversation, account = visitor(1), make_reader("reader")
     for helpful in (True, True, True, False, None):
         answered(experiment, conversation, helpful=helpful)
     answered(experiment, visitor(2), helpful=False, refused=True)
@@ -164,7 +165,7 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
     from asgiref.sync import sync_to_async
 
     def prepared():
-        boss = User.objects.create_superuser("boss")
+        boss = make_superuser("boss")
         for number in range(8):
             ingest(collection, f"pump-{number}.md", f"# MX-{number}\n\nThe pump MX-{number} weighs {number}450 grams.")
         return experiments.start(draft(), boss)

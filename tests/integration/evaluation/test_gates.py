@@ -1,7 +1,6 @@
 """Gates: what must be measured before a version is published."""
 
 import pytest
-from django.contrib.auth.models import User
 
 from evaluation import gates
 from evaluation.gates import Verdict
@@ -11,6 +10,7 @@ from retrieval.gates import Gate, PublicationRefused
 from retrieval.models import Document
 from retrieval.search.profiles import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, measure_all, version_of
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,7 +119,7 @@ def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy,
 
 
 def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog):
-    admin = User.objects.create_user("ada")
+    admin = make_reader("ada")
     publication = profiles.publish(words, admin, override="  The customer waits.  ")
     assert profiles.find_published_version() == words
     publication.refresh_from_db()

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 from django.utils import timezone
 
@@ -11,6 +11,7 @@ from evaluation import judgements
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import staff
+from tests.support.people import make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -101,7 +102,7 @@ def test_who_may_only_look_cannot_have_judged(client, judgement):
 @pytest.mark.parametrize("model", ["answer", "conversation"])
 def test_what_visitors_wrote_can_be_deleted_though_it_was_judged(client, judgement, model):
     Score.objects.create(judgement=judgement, metric="groundedness", score=0.0)
-    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk = make_staff("clerk")
     names = [f"{verb}_{name}" for name in ("answer", "conversation") for verb in ("view", "delete")]
     names += ["delete_citation", "delete_feedback", "delete_streamedevent"]
     clerk.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="chat"))

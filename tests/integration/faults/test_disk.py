@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
@@ -30,6 +29,7 @@ from ragsite.processes.machine import keep_ballast
 from retrieval.documents import ingestion, submission
 from retrieval.models import Document
 from tests.support.asking import token
+from tests.support.people import make_superuser
 
 # SmallDisk is a real file system of a few MiB. Tests are skipped, with a message, if the user may not mount one.
 
@@ -89,7 +89,7 @@ def library(collection, ingest):
 
 @pytest.fixture
 def staff():
-    return User.objects.create_superuser("editor", password="a long password")
+    return make_superuser("editor", password="a long password")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
@@ -23,6 +23,7 @@ from ragsite.models import ApiKey
 from retrieval.models import Collection
 from tests.support.addresses import addresses
 from tests.support.keys import key_of
+from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
@@ -34,12 +35,12 @@ def _no_earlier_calls_count():
 
 @pytest.fixture
 def boss():
-    return User.objects.create_superuser("boss")
+    return make_superuser("boss")
 
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("reader", password="a long password")
+    return make_reader("reader", password="a long password")
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     assert key.lists_sources
     assert "· list of sources" in again
     assert timedelta(days=89) < key.expires_at - timezone.now() <= timedelta(days=90)
-    theirs = issue_key(User.objects.create_user("other"), "theirs", [Scope.ASK])
+    theirs = issue_key(make_reader("other"), "theirs", [Scope.ASK])
     assert client.post(f"/account/keys/{theirs.pk}/revoke/").status_code == 404
     assert client.get(f"/account/keys/{key.pk}/revoke/").status_code == 405
     client.post(f"/account/keys/{key.pk}/revoke/")
@@ -267,8 +268,7 @@ def test_the_admin_shows_no_digest_makes_none_and_revokes(client, boss, reader):
     client.post("/admin/ragsite/apikey/", {"action": "revoke", "_selected_action": [key.pk]})
     key.refresh_from_db()
     assert key.revoked_at is not None
-    looker = User.objects.create_user("looker", is_staff=True)
-    looker.user_permissions.add(Permission.objects.get(codename="view_apikey"))
+    looker = make_staff("looker", "view_apikey")
     client.force_login(looker)
     assert 'value="revoke"' not in client.get("/admin/ragsite/apikey/").content.decode()
 

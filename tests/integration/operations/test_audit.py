@@ -6,7 +6,7 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
@@ -21,6 +21,7 @@ from retrieval.models import Collection, Draft, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles import profiles
 from tests.support.keys import key_of
+from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long password"
@@ -28,12 +29,12 @@ PASSWORD = "a long password"
 
 @pytest.fixture
 def boss():
-    return User.objects.create_superuser("boss", password=PASSWORD)
+    return make_superuser("boss", password=PASSWORD)
 
 
 @pytest.fixture
 def reader():
-    return User.objects.create_user("reader", password=PASSWORD)
+    return make_reader("reader", password=PASSWORD)
 
 
 def entries(*actions):
@@ -151,7 +152,7 @@ def test_whoever_opens_a_conversation_of_others_is_recorded_once(client, boss, r
     assert client.get("/admin/evaluation/dashboard/").status_code == 200
     assert len(entries("conversation.viewed")) == 1
     assert len(entries("conversation.listed")) == 1
-    other = User.objects.create_superuser("other")
+    other = make_superuser("other")
     api = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(other)}")
     assert api.get(f"/api/v1/answers/{answer.pk}/").status_code == 200
     own = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
@@ -228,8 +229,7 @@ def test_it_is_searched_and_exported_in_admin_and_by_command(client, boss, reade
 
 def test_names_of_documents_are_shown_to_those_who_may_read_all_of_them(client, collection, ingest):
     ingest(collection, "plan.md", "# Unspeakable plan\n\nIt is green.")
-    auditor = User.objects.create_user("auditor", is_staff=True)
-    auditor.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
+    auditor = make_staff("auditor", "view_auditentry")
     client.force_login(auditor)
     named = AuditEntry.objects.filter(object_label="Unspeakable plan").latest("pk")
     address = f"/admin/ragsite/auditentry/{named.pk}/change/"

@@ -24,13 +24,14 @@ from retrieval.models import CollectionGrant
 from retrieval.rights.search_filters import unrestricted_filters
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
+from tests.support.people import make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def boss():
-    return User.objects.create_superuser("boss", password="a long password")
+    return make_superuser("boss", password="a long password")
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_an_administrator_erases_a_person_after_a_look(client, reader, boss):
 def test_staff_who_are_no_superusers_neither_export_nor_erase(client, reader):
     from django.contrib.auth.models import Permission
 
-    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk = make_staff("clerk")
     clerk.user_permissions.add(*Permission.objects.filter(content_type__model="user"))
     client.force_login(clerk)
     for action in ("erase_person", "export_person"):

@@ -13,6 +13,7 @@ from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,6 +23,7 @@ RARE = "How many sabbatical weeks may I accrue?"
 
 
 @pytest.fixture
+@remembered
 def chunk(collection, ingest):
     ingest(collection, "parking.md", "# Parking\n\nThe car park has 40 places and one holiday cottage.")
     return ingest(collection, "holidays.md", HOLIDAYS).chunks.get()

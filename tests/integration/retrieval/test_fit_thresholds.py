@@ -6,7 +6,6 @@ from io import StringIO
 import numpy as np
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
@@ -19,6 +18,7 @@ from retrieval.index.reembedding import reembed
 from retrieval.models import Document
 from retrieval.protocols import TextEmbedder
 from tests.support.asking import answered, client_of
+from tests.support.people import make_superuser
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,7 +89,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     reembed(lambda *_: None)
     with caplog.at_level(logging.WARNING):
         by_words = ask_all()
-    staff = client_of(User.objects.create_superuser("admin", password="a long enough one"))
+    staff = client_of(make_superuser("admin", password="a long enough one"))
     told = [
         caplog.text,
         printed("check"),

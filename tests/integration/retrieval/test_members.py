@@ -4,7 +4,7 @@ import io
 import zipfile
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.urls import reverse
 
@@ -13,6 +13,7 @@ from retrieval.documents import ingestion
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.submission import submit
 from retrieval.models import Chunk, Collection, Document, Table
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,7 +101,7 @@ def test_an_interrupted_reading_submits_what_is_missing(collection, ingest, monk
 def test_what_narrows_a_mail_narrows_what_came_in_it(collection, ingest):
     data = packed(a__txt="The secret hums.\n")
     member = Document.objects.get(parent=ingest(collection, "pack.zip", data, metadata={"groups": ["board"]}))
-    reader = User.objects.create_user("reader")
+    reader = make_reader("reader")
     assert not Document.objects.readable_by(reader).filter(pk=member.pk).exists()
     submit(collection, "pack.zip", packed(a__txt="The secret hums.\n", b__txt="More.\n"), metadata={})
     assert Document.objects.readable_by(reader).filter(pk=member.pk).exists()

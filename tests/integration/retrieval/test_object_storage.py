@@ -1,7 +1,6 @@
 """The documents' files in a bucket, on moto's server, which checks every signature."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import override_settings
@@ -14,6 +13,7 @@ from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, find_orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes
 from retrieval.models import Document
+from tests.support.people import make_superuser
 from tests.support.source_servers import S3Remote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,7 +71,7 @@ def test_a_document_lives_in_the_bucket(bucket, collection, ingest, client):
 
 def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, ingest, client):
     kept = ingest(collection, "kept.md", TEXT)
-    staff = User.objects.create_superuser("editor", password="a long password")
+    staff = make_superuser("editor", password="a long password")
     api = APIClient(raise_request_exception=False)
     api.force_authenticate(staff)
     waiting = submission.submit(collection, "waiting.md", TEXT.encode(), enqueue=False).document

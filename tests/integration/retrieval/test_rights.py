@@ -17,6 +17,7 @@ from retrieval.search.ranking.lexical_ranker import count_matches
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
+from tests.support.people import make_reader, make_staff, make_superuser
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,11 +36,11 @@ def readable(user):
 def test_visibility_and_grants():
     for visibility in Visibility:
         collection_of(visibility)
-    reader, staff = User.objects.create_user("reader"), User.objects.create_user("staff", is_staff=True)
+    reader, staff = make_reader("reader"), make_staff("staff")
     assert readable(AnonymousUser()) == {"public"}
     assert readable(reader) == {"public", "signed_in"}
     assert readable(staff) == {"public", "signed_in", "staff"}
-    assert readable(User.objects.create_superuser("boss")) == set(Visibility.values)
+    assert readable(make_superuser("boss")) == set(Visibility.values)
     CollectionGrant.objects.create(collection=Collection.objects.get(slug="staff"), user=reader)
     group = Group.objects.create(name="care")
     CollectionGrant.objects.create(collection=Collection.objects.get(slug="granted"), group=group, role=ROLE.CURATOR)
@@ -54,7 +55,7 @@ def test_visibility_and_grants():
 
 def test_a_grant_is_to_a_group_or_a_user():
     collection = collection_of("granted")
-    user, group = User.objects.create_user("one"), Group.objects.create(name="care")
+    user, group = make_reader("one"), Group.objects.create(name="care")
     for holders in ({}, {"user": user, "group": group}):
         with pytest.raises(IntegrityError), transaction.atomic():
             CollectionGrant.objects.create(collection=collection, **holders)
@@ -76,7 +77,7 @@ def library(collection, ingest):
 
 @pytest.fixture
 def member():
-    user = User.objects.create_user("member")
+    user = make_reader("member")
     user.groups.add(Group.objects.create(name="care"))
     return user
 
@@ -89,7 +90,7 @@ def sources(user, question, **options):
 def test_each_retriever_leaves_out_what_is_narrowed_to_others(library, member, method):
     question = "Is the boiler behind a door, or heated?"
     assert sources(member, question, method=method) == {"open.md", "closed.md"}
-    assert sources(User.objects.create_user("other"), question, method=method) == {"open.md"}
+    assert sources(make_reader("other"), question, method=method) == {"open.md"}
     assert sources(AnonymousUser(), question, method=method) == {"open.md"}
     member.groups.clear()
     assert sources(member, question, method=method) == {"open.md"}
@@ -114,11 +115,11 @@ def test_what_names_no_group_of_the_reader_hides_the_document(library, member):
 
 def test_who_curates_sees_all_documents(library):
     closed = Document.objects.filter(source="closed.md")
-    staff = User.objects.create_user("staff", is_staff=True)
+    staff = make_staff("staff")
     assert not closed.readable_by(staff).exists()
     staff.user_permissions.add(Permission.objects.get(codename="change_document"))
     assert closed.readable_by(User.objects.get(pk=staff.pk)).exists()
-    curator = User.objects.create_user("curator")
+    curator = make_reader("curator")
     CollectionGrant.objects.create(collection=library, user=curator, role=ROLE.CURATOR)
     assert closed.readable_by(curator).exists()
 

@@ -9,7 +9,6 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.files.base import ContentFile
 from django.test import AsyncClient
 from django.urls import reverse
@@ -17,6 +16,7 @@ from django.urls import reverse
 from retrieval.documents.deletion import forget_page_pictures, get_page_picture_folder
 from retrieval.models import Chunk, Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
+from tests.support.people import make_staff
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
@@ -291,8 +291,7 @@ def test_the_borders_of_passages_are_drawn_over_the_text(client, admin_user, col
     assert f'id="section-{text.index("## Seals")}"' in content
     assert f'href="/admin/retrieval/chunk/{second.pk}/change/"' in content
     assert "Hide passages" in html
-    clerk = User.objects.create_user("clerk", is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    clerk = make_staff("clerk", "view_answer")
     client.force_login(clerk)
     seen = page(client, address)
     assert "Passage 1" in seen

@@ -12,6 +12,7 @@ from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
 from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import SearchFilters
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +37,7 @@ The library serves the town.
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     ingest(collection, "parts.csv", PARTS)
     ingest(collection, "library.md", HOURS)

@@ -1,12 +1,12 @@
 import base64
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.urls import reverse
 
 from tests.support.hashers import CountingHasher
 from tests.support.keys import key_of
+from tests.support.people import make_superuser
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def hashes(settings):
 
 @pytest.fixture
 def ada(db):
-    return User.objects.create_superuser("ada", password="the right password")
+    return make_superuser("ada", password="the right password")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import RequestFactory
 from django.utils import timezone
@@ -13,6 +12,7 @@ from django.utils import timezone
 from ragsite.accounts import sign_in_limits
 from ragsite.models import SignInCount
 from tests.integration.sign_in.conftest import basic, form
+from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -38,7 +38,7 @@ def test_programs_and_people_are_refused_after_ten_wrong_passwords_without_anoth
 
 
 def test_the_owner_signs_in_from_elsewhere_and_others_here_meanwhile(client, ada):
-    User.objects.create_user("bob", password="another password")
+    make_reader("bob", password="another password")
     # Capitals do not begin a new count, nor does the page.
     fail(client, 5)
     fail(client, 5, name="ADA")

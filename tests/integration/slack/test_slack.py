@@ -17,6 +17,8 @@ from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
 from ragsite.slack.replies import Replies, take
 from ragsite.tasks import delete_old
+from tests.support.people import make_reader
+from tests.support.remembered import remembered
 from tests.support.slack_server import SECRET, Workspace, direct, mention, person, sign
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,12 +41,13 @@ def slack(settings):
 @pytest.fixture
 def people(db):
     board = Group.objects.create(name="board")
-    ann = User.objects.create_user("ann", "Ann@example.org")
+    ann = make_reader("ann", "Ann@example.org")
     ann.groups.add(board)
-    return {"ann": ann, "ben": User.objects.create_user("ben", "ben@example.org"), "board": board}
+    return {"ann": ann, "ben": make_reader("ben", "ben@example.org"), "board": board}
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     ingest(collection, "pump.md", OPEN)
     ingest(collection, "bonus.md", CLOSED, metadata={"groups": ["board"]})
@@ -139,7 +142,7 @@ def test_neither_an_inactive_account_nor_one_of_two_with_the_address_counts(slac
     assert "7777" not in slack.text_of("1800000001.000100")
     people["ann"].is_active = True
     people["ann"].save()
-    User.objects.create_user("ann2", "ann@example.org")
+    make_reader("ann2", "ann@example.org")
     ask(direct("U0ANN", SECRET_ASKED, ts="1800000002.000100"))
     assert "7777" not in slack.text_of("1800000002.000100")
     assert not Conversation.objects.exclude(owner=None).exists()
@@ -168,7 +171,7 @@ def test_the_language_is_that_of_the_person(slack, library, people):
 
 
 def test_an_account_that_is_named_for_a_channel_decides_what_it_reads(slack, library, people, settings):
-    robot = User.objects.create_user("slack-board")
+    robot = make_reader("slack-board")
     robot.groups.add(people["board"])
     settings.SLACK_CHANNELS = {"C0BOARD": "library@slack-board"}
     ask(mention("U0BEN", SECRET_ASKED, channel="C0BOARD"))

@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -12,6 +11,7 @@ from chat.models import Answer
 from ragsite.models import SlackQuestion
 from tests.integration.slack.test_slack import ASKED, OPEN, deliver
 from tests.support.model_server import model_server
+from tests.support.people import make_reader
 from tests.support.site import SiteProcess, wait_until
 from tests.support.slack_server import SECRET, Workspace, direct, mention
 
@@ -25,7 +25,7 @@ HTTP = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_SIGNING_SECRET": SECRET}
 @pytest.fixture
 def slack(settings, collection, ingest):
     ingest(collection, "pump.md", OPEN)
-    User.objects.create_user("ann", "ann@example.org")
+    make_reader("ann", "ann@example.org")
     with Workspace().running() as workspace:
         settings.SLACK_BOT_TOKEN, settings.SLACK_SIGNING_SECRET = "xoxb-1", SECRET
         settings.SLACK_API_URL = workspace.url

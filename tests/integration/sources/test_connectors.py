@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
@@ -23,6 +23,7 @@ from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, st
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
 from tests.support.connector_package import make_wheel
+from tests.support.people import make_reader
 from tests.support.site import SiteProcess, wait_until
 from tests.support.sources import ConnectorRemote, make_source, names, numbers, run_once
 
@@ -149,7 +150,7 @@ def test_a_record_that_should_name_its_groups_and_does_not_is_open_to_nobody(sou
     run_once(source)
     groups = dict(Document.objects.values_list("source", "metadata__groups"))
     assert (groups["Shelf/page-a.md"], groups["Shelf/page-b.md"]) == ("care", [])
-    reader = User.objects.create_user("reader")
+    reader = make_reader("reader")
     assert not Document.objects.readable_by(reader).exists()
     reader.groups.add(Group.objects.create(name="care"))
     assert Document.objects.readable_by(reader).values_list("source", flat=True).get() == "Shelf/page-a.md"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
@@ -15,6 +15,7 @@ from retrieval.models import Document, Source, SourceRun
 from retrieval.sources import sync_runs
 from tests.support.asking import client_of
 from tests.support.keys import key_of
+from tests.support.people import make_curator, make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -77,8 +78,7 @@ def test_it_is_never_read(source, collection, capsys, admin_client):
 
 def test_the_page_is_for_those_who_may_see_the_sources(source, collection, admin_user):
     send(key_of(admin_user, source=source), source, "zalvorquim")
-    user = User.objects.create_user("carla", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(content_type__app_label="retrieval"))
+    user = make_curator("carla")
     change = reverse("admin:retrieval_source_change", args=[source.pk])
     assert "zalvorquim" in client_of(user).get(change).content.decode()
     collection.visibility = "granted"
@@ -110,7 +110,7 @@ def test_a_key_of_a_source_is_made_on_the_page_of_keys(source, admin_client, cli
 
 
 def test_sources_are_offered_to_those_alone_who_may_send(source, collection):
-    user = User.objects.create_user("carla", is_staff=True)
+    user = make_staff("carla")
     page, field = reverse("account_keys"), 'name="source"'
     assert field not in client_of(user).get(page).content.decode()
     user.user_permissions.add(Permission.objects.get(codename="add_document"))

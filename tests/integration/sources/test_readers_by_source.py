@@ -2,7 +2,7 @@
 
 import pytest
 from allauth.account.models import EmailAddress
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from retrieval.models import Collection, Document, SourceItem
@@ -13,6 +13,7 @@ from retrieval.sources import taking_readers
 from retrieval.sources.options import save_source
 from retrieval.sources.sync_runs import request_run, sync
 from tests.support.confluence import ConfluenceWithRights
+from tests.support.people import make_reader
 from tests.support.sources import make_source, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +37,7 @@ def wiki(request):
 def people(db):
     made = {}
     for name, groups in PEOPLE.items():
-        made[name] = User.objects.create_user(name)
+        made[name] = make_reader(name)
         made[name].groups.set([Group.objects.get_or_create(name=group)[0] for group in groups])
         EmailAddress.objects.create(user=made[name], email=f"{name}@example.org", verified=True)
     return made

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 
 import pytest
 from allauth.account.models import EmailAddress
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.urls import reverse
 
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Document, Source
 from retrieval.sources.kinds import KINDS, file_modes
+from tests.support.people import make_reader
 from tests.support.sources import ConnectorRemote, FolderRemote, WebServer, make_source, remote_of, run_once
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def people(db):
-    made = {name: User.objects.create_user(name) for name in ("ann", "bob")}
+    made = {name: make_reader(name) for name in ("ann", "bob")}
     made["ann"].groups.add(Group.objects.create(name="Sales"))
     EmailAddress.objects.create(user=made["bob"], email="bob@example.org", verified=True)
     return made

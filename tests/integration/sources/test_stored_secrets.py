@@ -3,7 +3,6 @@
 import threading
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.urls import reverse
 
@@ -14,6 +13,7 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import SecretField, read_all_options
 from tests.integration.sources.test_surfaces import curator  # noqa: F401 (a fixture)
 from tests.support.asking import client_of
+from tests.support.people import make_superuser
 from tests.support.sources import make_source
 
 SECRET = "t0p-secret"
@@ -145,7 +145,7 @@ def test_two_requests_at_once_never_send_the_old_one_to_the_new_server(collectio
 @pytest.mark.parametrize("now", [*OTHER_SERVERS, *SAME_SERVER])
 def test_a_key_of_a_language_model_and_the_secret_of_a_webhook_go_to_their_server_alone(monkeypatch, now):
     monkeypatch.setattr("chat.admin.resolve", lambda *_: ["192.0.2.1"])
-    page = client_of(User.objects.create_superuser("boss"))
+    page = client_of(make_superuser("boss"))
     model = LanguageModel(name="large", base_url=URL, model="m")
     model.api_key = SECRET
     model.save()
