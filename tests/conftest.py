@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -31,6 +32,9 @@ _SETTINGS = (
 for _name in list(os.environ):
     if _name.startswith(tuple(_SETTINGS.split())):
         del os.environ[_name]
+# A shell starts background jobs with SIGINT ignored, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Every process that a test starts would compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
