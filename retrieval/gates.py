@@ -23,7 +23,7 @@ class Objection:
 
 
 class PublicationRefused(RagsiteError):
-    """An error: a gate objects, and nobody gave a reason to override it."""
+    """An error: a gate objects to a publication, and no reason to override it was given."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -32,7 +32,10 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before publication. Documents of a collection that it ``guards`` can only change in drafts."""
+    """A check before a draft or profile is published.
+
+    If it ``guards`` a collection, the collection's documents can only change in drafts.
+    """
 
     objections_to: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class TextEmbedder(Protocol):
     """A model that turns texts into unit vectors with ``dimension`` numbers.
 
-    Vectors by embedders with the same ``name`` can be compared.
+    Only vectors of embedders with the same ``name`` can be compared.
     """
 
     name: str
@@ -33,7 +33,7 @@ class TextEmbedder(Protocol):
 
 
 class Ranker(Protocol):
-    """A retriever for one question with filters and a deadline.
+    """A retriever that is prepared for one question, its filters and a deadline.
 
     ``embedder_id`` is the embedder whose vectors it compares, or None.
     """
@@ -79,7 +79,7 @@ class QueryReformulator(Protocol):
 
 
 class QuestionGenerator(Protocol):
-    """Generates questions that a passage answers."""
+    """A model that generates questions which a passage answers."""
 
     name: str
 

@@ -146,7 +146,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 class StandingsChangeList(ChangeList):
-    """A list of sources that loads the states and document counts of a page in a few queries."""
+    """The admin's list of sources. It loads the states and document counts of a page in a few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

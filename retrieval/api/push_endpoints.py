@@ -52,7 +52,7 @@ from retrieval.sources.pushes import (
 
 
 class ExternalIdConverter(StringConverter):
-    """Matches the rest of an address, including slashes and line breaks."""
+    """A URL converter that matches the rest of an address, including slashes and line breaks."""
 
     regex = r"(?s:.+)"
 
@@ -74,7 +74,7 @@ class PushConflict(APIException):
 
 
 class _PushView(ApiView):
-    """The common part of the views of one source."""
+    """Base class of the views that change documents of one source."""
 
     queryset = Document.objects.all()
     key_scopes = (Scope.DOCUMENTS_WRITE,)
@@ -109,7 +109,7 @@ _SENT = {200: PushedItemSerializer, 202: PushedItemSerializer, 409: ProblemSeria
 
 @extend_schema(parameters=[_ID])
 class PushedDocumentView(_PushView):
-    """One document of a source of the kind Push, by the name that its program gives it."""
+    """One document of a source of the kind Push. The program that sends it has chosen its id."""
 
     permission_classes = [MaySend]
     parser_classes = [JSONParser, MultiPartParser]
@@ -174,7 +174,7 @@ class PushedDocumentView(_PushView):
     get=extend_schema(exclude=True), put=extend_schema(exclude=True), delete=extend_schema(exclude=True)
 )
 class PushBatchView(PushedDocumentView):
-    """Several documents in one request; a document may itself be named `batch`."""
+    """Several documents in one request. The address ends with `batch`, which is also a valid id of a document."""
 
     def get_permissions(self) -> list[Any]:
         return [MaySendOrDelete()] if self.request.method == "POST" else list(super().get_permissions())

@@ -216,7 +216,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutPayload(TypedDict):
-    """Parts of a file that were left out. If they have names, ``names`` are the first of them."""
+    """Parts of a file that are missing in its text. ``names`` are the names of the first parts, if they have any."""
 
     kind: str
     count: int

@@ -30,7 +30,7 @@ _COUNT = f"""
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A limit on requests within a window, which begins with the first request.
+    """A rate limit: a number of requests within a window of time, which begins with the first request.
 
     One SQL statement counts and decides, so that simultaneous requests cannot all pass.
     """
@@ -74,7 +74,7 @@ class CountedTogether(SimpleRateThrottle):
 
 
 class ScopedRates(ScopedRateThrottle, CountedTogether):
-    """The limit of the view's `throttle_scope`."""
+    """The rate limit that the view's `throttle_scope` names."""
 
 
 def forget_old_counts() -> int:

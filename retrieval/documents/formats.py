@@ -163,12 +163,12 @@ Recogniser = Callable[[Content], bool]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format.
+    """A file format that the site recognises.
 
     ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor`` is
-    "package.module:function"; a format without one is unsupported, and ``refusal`` replaces the usual error message.
-    ``recognise`` detects the format by its bytes. ``recognise_text`` is only used for files whose name says plain text.
-    If ``may_be_scanned``, the extractor also takes pages recognised by OCR.
+    "package.module:function". A format without an extractor is refused, with ``refusal`` as the error message if there
+    is one. ``recognise`` detects the format by its bytes. ``recognise_text`` does so for files whose name is that of
+    plain text. If ``may_be_scanned`` is true, the extractor also accepts pages recognised by OCR.
     """
 
     kind: str

@@ -54,7 +54,7 @@ class ProblemKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """Differences of one kind in a collection.
+    """Differences of one kind between the index and the documents of a collection.
 
     ``collection`` is a slug, or empty if the kind is not about a collection. ``examples`` are a few ids, words or file
     names.

@@ -24,7 +24,7 @@ class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
     Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
-    upright page. After a ``failure``, the page is not tried again with the same ``recipe``.
+    upright page. After a ``failure``, OCR tries the page again only if its ``recipe`` has changed.
     """
 
     content_hash = models.CharField(max_length=64)
@@ -203,9 +203,9 @@ class Document(Job):
 
 
 class DocumentText(models.Model):
-    """The canonical text of the version that is searched. Offsets of chunks refer to it.
+    """The text of a document, in the version that is searched. Offsets of chunks refer to it.
 
-    ``pages`` contains [number, start, end], ``sections`` [start, level, title], both sorted by start.
+    Each of ``pages`` is [number, start, end], each of ``sections`` [start, level, title]. Both are sorted by start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")

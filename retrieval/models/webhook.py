@@ -18,7 +18,7 @@ PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(SecretHolder):
-    """An address to which the listed ``events`` are sent. The encrypted ``secret`` signs the messages."""
+    """An address to which the site sends the chosen ``events``. The encrypted ``secret`` signs the messages."""
 
     SECRET_PURPOSE = "retrieval.webhooks"  # noqa: S105 (the name of a purpose)
 

@@ -65,8 +65,8 @@ class OfferedValue:
 class OfferedFilter:
     """A filter with the values in the documents that a reader may read.
 
-    ``values`` are sorted by label. If ``has_more`` is true, they are only the most frequent. ``first`` and ``last`` are
-    the lowest and highest date (ISO) or number, as text.
+    ``values`` are sorted by label. If ``has_more`` is true, they are only the most frequent values. ``first`` and
+    ``last`` are the lowest and highest date (ISO) or number, as text.
     """
 
     field: str

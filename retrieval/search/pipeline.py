@@ -80,7 +80,7 @@ GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """A clock that records the milliseconds of each stage of a search, in the order in which the stages end."""
+    """A clock that records the milliseconds of each stage of a search."""
 
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
@@ -97,7 +97,10 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search of a question: its text, its weight in the sum of all searches, and the retrievers' results."""
+    """The search for one text, and the retrievers' results.
+
+    A question may be searched in several texts; ``weight`` is the weight of this search in the sum of the scores.
+    """
 
     query: str
     weight: float
@@ -110,8 +113,8 @@ class _Question:
     """A question in the forms in which it is searched.
 
     ``asked`` is the question as typed. ``text`` is the corrected and completed question. ``joined`` is ``text`` after
-    the previous questions of the conversation, or empty if the question is searched without them. ``reformulation`` is
-    None if the caller of `search` chose a published method.
+    the previous questions of the conversation; it is empty if the question is searched alone. ``reformulation`` is None
+    if the caller of `search` chose a published method.
     """
 
     asked: str
@@ -136,7 +139,7 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    ``lists`` has the fused candidates of each search, best first. They include the passages of ``tried``.
+    Each of ``lists`` has the fused candidates of one search, best first, and also the passages of ``tried``.
     """
 
     question: _Question

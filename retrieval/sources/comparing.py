@@ -51,7 +51,7 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """Counts of a run's items by outcome, including earlier attempts of the run.
+    """Counts the items of a run by outcome. Earlier attempts of the run are included.
 
     ``details`` has the names of the first items of some outcomes, for the log of the run.
     """

@@ -181,7 +181,7 @@ class Response:
 
 
 class Client:
-    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``."""
+    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``, not to other addresses."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class AddressInput(forms.URLInput):
 class AddressField(forms.URLField):
     """A form field for a web address. It must not contain a password, because addresses are shown.
 
-    ``is_asked`` says that the site itself sends requests there. Otherwise the address may be in any network.
+    If ``is_asked`` is true, the site sends requests to the address, so it must be in an allowed network.
     """
 
     widget = AddressInput
@@ -83,7 +83,10 @@ SECRET_HELP = _(
 
 
 class SecretField(forms.CharField):
-    """A form field for a secret, which is stored encrypted and never shown. If empty, the stored secret is kept."""
+    """A form field for a secret, which is stored encrypted and never shown.
+
+    If it is empty, the stored secret is kept.
+    """
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 

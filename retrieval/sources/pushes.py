@@ -43,7 +43,7 @@ class PushOutdated(RagsiteError):
 
 
 class PushBusy(RagsiteError):
-    """An error: the collection's documents may not be changed now. The API answers 409."""
+    """An error: the collection's documents cannot be changed now. The API answers 409."""
 
 
 class PushForbidden(RagsiteError):
@@ -56,10 +56,10 @@ class SourceGone(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A document that a program sent. A field that is None was not sent, and stays as it is.
+    """A document that a program sent. A field that is None was not sent, and does not change.
 
-    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the readers of
-    earlier requests.
+    ``extension`` decides the format. ``readers`` are names of groups. If ``is_for_everybody`` is true, the readers of
+    earlier requests are removed.
     """
 
     external_id: str

@@ -33,7 +33,7 @@ class SourceState(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A source's state. ``active`` is its current run or preview, ``last`` its newest run that has ended."""
+    """The state of a source: its current run or preview (``active``), and its newest run that has ended (``last``)."""
 
     state: SourceState
     active: SourceRun | None

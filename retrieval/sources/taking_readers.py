@@ -34,9 +34,9 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 
 
 class TakenReaders:
-    """The readers of a source's items that a run finds.
+    """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are the run's; their counts include earlier attempts.
+    ``details`` are the details of the run; their counts include its earlier attempts.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class TableChoice:
     """The part of a table to show for a question.
 
     The first ``matched`` of ``rows`` meet the ``conditions``. They are sorted by the column ``order``, highest first,
-    or lowest first if ``is_least``. If ``order`` is None, they are sorted by relevance or position.
+    or lowest first if ``is_least`` is true. If ``order`` is None, they are sorted by relevance or position.
     """
 
     columns: tuple[int, ...]

@@ -15,10 +15,10 @@ MOST_ROWS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The result of a computation.
+    """The result of a computation over a table.
 
     ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
-    column with the answer, or None.
+    index of the column with the answer, or None.
     """
 
     operation: Operation

@@ -92,11 +92,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """The interpretation of a question about a table.
+    """The interpretation of a question about a table. Columns are given as indexes.
 
-    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged.
-    ``is_distinct`` counts different cells. ``is_least`` asks for the lowest, or the lower of two. ``shown`` are further
-    columns to show.
+    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged. If
+    ``is_distinct`` is true, equal cells count once. If ``is_least`` is true, the question asks for the lowest number,
+    or the lower of two. ``shown`` are further columns to show.
     """
 
     operation: Operation

@@ -78,8 +78,8 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows, or
-    some of them if ``is_long``.
+    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows; if
+    ``is_long`` is true, they are only some of them.
     """
 
     pk: int

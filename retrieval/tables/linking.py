@@ -37,7 +37,7 @@ class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
     ``columns`` are the columns that it names, or that contain the value ``key``. ``number`` is a number or year, with
-    its ``unit``. A range has the ``word`` BETWEEN, and ends at ``upper``.
+    its ``unit``. A range has the ``word`` BETWEEN and goes from ``number`` to ``upper``.
     """
 
     kind: Kind
@@ -63,7 +63,10 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """The results of :func:`link` with ``partly`` (``spans``) and without (``whole``)."""
+    """The meanings that were found in a question. ``spans`` cover all its words; words without a meaning are OTHER.
+
+    ``whole`` is None if a part of the question has several meanings, or none.
+    """
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
@@ -118,7 +121,7 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The tokens ``first`` to ``end`` of a question, in the forms in which names, cells and captions are compared.
+    """Several tokens of a question, in the forms that are compared with names, cells and captions.
 
     ``name`` is empty for words that name no column, ``key`` for words that fill no cell, ``caption`` for digits.
     """

@@ -19,7 +19,10 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """A token at ``question[start:end]``. ``norm`` is its text in lower case and without accents."""
+    """A word or number of a question, at ``question[start:end]``.
+
+    ``norm`` is its text in lower case, without accents.
+    """
 
     start: int
     end: int

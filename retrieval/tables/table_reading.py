@@ -208,7 +208,7 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. ``cells`` are the start and end of each cell, which are equal for an empty cell.
+    """A row of a table in a document's text. ``cells`` are the start and end of each cell, equal for an empty cell.
 
     ``labels`` are normalised texts of cells, by which questions find the row.
     """

@@ -38,7 +38,7 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range ``source[start:end]`` to show as ``mark`` elements with these attributes.
+    """A range ``source[start:end]`` of a Markdown text, which is shown in ``mark`` elements with these attributes.
 
     A range has at least one element in each block. Only the first has the ``id``.
     """
@@ -101,7 +101,7 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
 
 
 class SourceLines:
-    """The lines of a parsed text. The cells of a table row must be passed in order."""
+    """Finds the offsets of parsed tokens in a Markdown text. The cells of a table row must be passed in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -41,7 +41,7 @@ DOCUMENTS_A_STEP = 100
 
 
 class DraftRefused(RagsiteError):
-    """An error: the draft cannot be begun, published or discarded now. The message is for the admin who tried to."""
+    """An error: the draft cannot be created, published or discarded now. The admin reads the message."""
 
 
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
@@ -235,7 +235,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sources of documents that differ between a working copy and its collection, sorted."""
+    """The documents that differ between a draft and its collection, as sorted names of their sources."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Members:
-    """Collects the files in an archive or mail, and the names of those that are left out.
+    """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
     Raises: DocumentRejected from :meth:`add` if there are too many files, or if they are too large together.
     """

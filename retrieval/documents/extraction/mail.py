@@ -401,7 +401,7 @@ _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """An Outlook message within another, which has a shorter header of properties."""
+    """An Outlook message that is attached to another message. Its header of properties is shorter."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)

@@ -31,7 +31,7 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects content outside the pages' own text. Must be created before a page is loaded.
+    """Collects the content of a PDF outside the text of its pages. It must be created before a page is loaded.
 
     Attached files are added to ``members``, unless it is None.
     """

@@ -40,7 +40,7 @@ Rows = dict[int, dict[int, Cell]]
 
 
 class Area(NamedTuple):
-    """A range of cells. All four bounds are inclusive."""
+    """A range of cells in a sheet. All four bounds are inclusive."""
 
     top: int
     left: int
@@ -50,9 +50,10 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """The filled cells of a sheet, by row and column.
+    """The filled cells of a spreadsheet's sheet.
 
-    ``beside`` has the words of text boxes, headers and footers. ``hidden`` counts the dropped rows and columns.
+    ``rows`` maps a row's number to its cells by column. ``beside`` has the words of text boxes, headers and footers.
+    ``hidden`` is the number of hidden rows and columns, which were dropped.
     """
 
     name: str

@@ -34,7 +34,10 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell of a table. ``goes_on`` says that it continues the cell above it."""
+    """A cell of a table. It covers ``across`` columns and ``down`` rows.
+
+    If ``goes_on`` is true, the text continues the cell above.
+    """
 
     text: str
     across: int = 1

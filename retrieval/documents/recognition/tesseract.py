@@ -32,7 +32,7 @@ _WORD_LEVEL = "5"
 
 
 class EngineMissing(Exception):
-    """An error: the library, or the data of a language, is not installed."""
+    """An error: Tesseract's library, or its data for a language, is not installed."""
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +73,7 @@ def has_orientation() -> bool:
 
 
 class Engine:
-    """Tesseract with the data of these languages. Raises: EngineMissing."""
+    """Tesseract's OCR engine with the data of some languages. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()

@@ -86,7 +86,7 @@ COMPLETE = ".complete"
 
 
 class NotFetched(Exception):
-    """An error: the model does not exist, or the hub does not answer."""
+    """An error: the model does not exist on the hub, or the hub does not answer."""
 
 
 def fetch(

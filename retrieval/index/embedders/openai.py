@@ -41,7 +41,7 @@ LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
 class TooMany(EmbeddingFailed):
-    """An error: the server refused the texts, perhaps because there were too many in one request."""
+    """An error: the server refused a request, perhaps because it contained too many texts."""
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):

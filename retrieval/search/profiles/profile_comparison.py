@@ -26,10 +26,7 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score, drawn as a bar.
-
-    ``start``, ``width`` and ``axis`` (the position of 0) are in percent.
-    """
+    """A part of a score, drawn as a bar. All numbers are percentages; ``axis`` is the position of 0."""
 
     name: str
     css_class: str
@@ -43,7 +40,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate of one profile. ``other_rank`` is its rank with the other profile, or None."""
+    """A candidate of one profile.
+
+    ``other_rank`` is its rank with the other profile, None if it is not a candidate there.
+    """
 
     candidate: Candidate
     passage: Passage

@@ -50,8 +50,8 @@ _PUBLISHING_LOCK = 0x7261_6770
 class NamedProfile:
     """Search settings with a name for explanations.
 
-    ``version_id`` is None for settings that are not stored. ``error`` is for staff: the reason why the published
-    version cannot be used.
+    ``version_id`` is None for settings that are not stored. ``error`` is the reason why the published version cannot be
+    used; only staff see it.
     """
 
     name: str

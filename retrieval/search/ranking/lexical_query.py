@@ -96,10 +96,11 @@ MOST_TERMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question, or several alternatives of which the best one counts.
+    """A word to search, or several alternatives of which the best one counts.
 
-    ``notation`` is a tsquery. A match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit of
-    the passages that match. A ``common`` term raises scores, but a passage needs another term to be a candidate.
+    ``notation`` is a tsquery. ``bound`` is an upper limit of the score that a match adds. ``document_frequency`` is an
+    upper limit of the number of passages that match. A ``common`` term raises scores, but a passage must also match
+    another term.
     """
 
     notation: str
@@ -190,12 +191,13 @@ NEARLY_THE_WORD = 0.58
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question, analysed by one text-search configuration.
+    """A question, analysed by one text-search configuration of PostgreSQL.
 
-    ``collections`` use this configuration; those in ``mixed`` also use others. ``idf`` maps the question's lexemes that
-    passages contain to their weights. ``expansions`` maps each word that no passage contains to similar words, nearest
-    first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery. ``unknown`` counts the
-    lexemes without a passage and without an expansion. ``unknown_words`` are the words without a similar expansion.
+    ``collections`` use this configuration; the collections in ``mixed`` also use others. ``idf`` maps the question's
+    lexemes that passages contain to their weights. ``expansions`` maps each word that no passage contains to similar
+    words, nearest first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery.
+    ``unknown`` is the number of lexemes that neither a passage nor ``expansions`` contain. ``unknown_words`` are the
+    words without a similar word.
     """
 
     configuration: str

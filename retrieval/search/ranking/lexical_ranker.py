@@ -91,9 +91,9 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 @dataclass(frozen=True, slots=True)
 class LexemeWeights:
-    """Weights of a query's lexemes in stored chunks.
+    """The weights of a query's lexemes in stored chunks.
 
-    ``weights`` maps each lexeme, the highest idf first, to an array of shape (len(ids),). ``ids`` are the chunks' ids.
+    ``weights`` maps each lexeme, the highest idf first, to an array with one weight for each of the chunks ``ids``.
     """
 
     ids: list[int]

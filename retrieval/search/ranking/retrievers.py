@@ -128,8 +128,8 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 class CandidateData:
     """Additional data on all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of candidates that it did not list, and ``matched_terms`` the terms of
-    candidates that the keyword retriever listed.
+    ``scores`` has each retriever's scores of the candidates that it did not list. ``matched_terms`` has the question's
+    terms in the candidates that the keyword retriever listed.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)

@@ -85,7 +85,7 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words in the searched collections. :meth:`is_ordinary` is reliable only if ``knows_words``."""
+    """The words in the searched collections. If ``knows_words`` is false, :meth:`is_ordinary` is not reliable."""
 
     @property
     def knows_words(self) -> bool: ...

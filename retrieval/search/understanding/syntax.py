@@ -27,7 +27,7 @@ _SENTENCE = re.compile(fill_in(r'\?["”“»]*\s*$|^\W*<sentence_begins>\b', "q
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """The parts of a question.
+    """A question, divided by its search syntax (quotation marks and minus signs).
 
     ``text`` is used for ranking; it has no quotation marks and no excluded words. ``unquoted`` is ``text`` without
     phrases; only its words are checked for spelling. A passage must contain all ``phrases`` and none of ``excluded``.

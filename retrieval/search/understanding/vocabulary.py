@@ -243,7 +243,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """The words in these collections, without documents that are hidden from the readers."""
+    """The words in these collections. Documents that are hidden from the readers are left out."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)

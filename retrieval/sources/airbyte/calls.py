@@ -34,7 +34,10 @@ class Record:
 
 
 class ConnectorCalls:
-    """An installed connector with the settings of a source. ``notes`` are lines that the connector logged."""
+    """Runs the commands of an installed connector with the settings of a source.
+
+    ``notes`` are lines that the connector logged.
+    """
 
     def __init__(
         self, connector: RegisteredConnector, config: Mapping[str, Any], secrets: Collection[str] = ()

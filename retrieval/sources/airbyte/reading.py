@@ -34,10 +34,10 @@ def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], stream
 
 
 class Reading:
-    """What one run reads of a source.
+    """The reading of a source in one run, from which the next run can continue.
 
-    ``state`` is the STATE for the connector; if it is empty, the connector reads everything. ``is_full`` says that all
-    records will have been read when this run ends without an error.
+    ``state`` is the connector's last STATE; if it is empty, the connector reads everything. If ``is_full`` is true,
+    this run reads all records of the source.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:

@@ -24,7 +24,10 @@ class StateMessage:
 
 
 class KnownState:
-    """The last STATE messages of the ``streams``, which are read incrementally. Those of other streams are dropped."""
+    """The last STATE messages of the ``streams``, which are read incrementally.
+
+    Messages of other streams are dropped.
+    """
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:
         self._streams = streams

@@ -65,7 +65,10 @@ def can_read_changes(stream: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChosenStream:
-    """A stream that a source reads. ``stream`` is the connector's description, ``options`` are the stream's options."""
+    """A stream of a connector that a source reads.
+
+    ``stream`` is the connector's description of it, ``options`` are the source's options for it.
+    """
 
     name: str
     stream: Mapping[str, Any]

@@ -75,7 +75,7 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The settings of a connector, and how the records of each chosen stream become documents.
+    """The form for the settings of a connector and for its streams, whose records become documents.
 
     ``spec`` is the JSON Schema of the connector's settings. ``groups`` are the form's sections, as label and names of
     fields.
@@ -194,7 +194,7 @@ def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the document of a record is in the temporary file of this run."""
+    """The place of a record's document in the temporary file of this run."""
 
     item: RemoteItem
     start: int

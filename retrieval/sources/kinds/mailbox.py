@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """A connection to an allowed address. It uses TLS from the start if ``context`` is given."""
+    """An IMAP connection to an allowed address. It uses TLS from the start if ``context`` is not None."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context

@@ -86,7 +86,8 @@ def _is_past(date: str) -> bool:
 class PageLinks(HTMLParser):
     """The addresses in the first three million characters of a page, as written there.
 
-    They are relative to ``base``, or else to the page. After ``refresh_seconds``, the page redirects to ``refresh``.
+    ``base`` is the address to which they are relative; if it is empty, they are relative to the page's. After
+    ``refresh_seconds``, the page redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
