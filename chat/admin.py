@@ -37,7 +37,7 @@ from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base of the admin pages that show users' questions. It writes each view of such a page to the audit log."""
+    """Base class of admin pages that show users' questions. It records each view of such a page in the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -54,7 +54,7 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
-    """Base of an admin page on which staff can view and delete rows, but not add or change them."""
+    """Base class of admin pages on which staff can view and delete rows, but not add or change them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
@@ -96,7 +96,7 @@ class FeedbackInline(ReadOnlyInline):
 
 
 class AnswerList(ChangeList):
-    """The change list of answers. Its query leaves out the wide columns, which the list does not show."""
+    """The admin's list of answers. Its query leaves out large columns, which the list does not show."""
 
     def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")

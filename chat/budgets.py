@@ -63,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The three daily limits of a user. None means no limit."""
+    """The three daily limits of a user: questions, tokens and cost. None means no limit."""
 
     questions: Share | None
     tokens: Share | None
@@ -143,7 +143,7 @@ def _count_seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """A rate limit for pages. It uses the same counter as the rate limit of the API."""
+    """A rate limit for questions on pages. It uses the same counter as the rate limit of the API."""
 
     scope = "ask"
 

@@ -28,7 +28,7 @@ def is_asked_by_script(request: HttpRequest) -> bool:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by the values of a column. The empty value gets a label."""
+    """A filter of an admin list by the values of a column. The empty value gets a label."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -36,7 +36,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter by a related object. It is also shown if there is only one object to choose."""
+    """A filter of an admin list by a related object. It is also shown if there is only one object to choose."""
 
     def has_output(self) -> bool:
         return True
@@ -53,7 +53,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Only superusers may see these rows, because their texts can come from any collection."""
+    """Base class of admin pages for superusers only, because the texts of their rows can come from any collection."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -77,7 +77,10 @@ class _Telling:
 
 
 class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Buttons of a page: forms that POST. They are refused with a message, or a page opens with one."""
+    """Base class of admin pages with buttons, which send a POST request.
+
+    The request is refused with a message, or redirects to another page.
+    """
 
     def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
         """Return the URL pattern of a view that a button calls by POST. Users need all the ``permissions``."""
@@ -122,7 +125,10 @@ class PageAdmin(ButtonAdmin):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter with fixed choices. ``conditions`` maps the value in the address to a label and a condition."""
+    """A filter of an admin list with fixed choices.
+
+    ``conditions`` maps the value in the URL's query to a label and a condition.
+    """
 
     conditions: dict[str, tuple[str | StrPromise, Q]]
 
@@ -135,9 +141,10 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class StretchFilter(admin.FieldListFilter):
-    """A filter by a range of a number column: from a number on, and below another.
+    """A filter of an admin list by a range of a number column: from one number on, and below another.
 
-    ``stretches`` are shown as links: a label with both numbers, each of which may be None. A form takes other numbers.
+    ``stretches`` are the ranges that are shown as links. Each is a label with two numbers; None means no limit. In a
+    form, the user can type other numbers.
     """
 
     template = "admin/stretch_filter.html"

@@ -35,11 +35,11 @@ class BreakerState(StrEnum):
 
 
 class Open(Exception):
-    """The server is not called, because it failed before. The operator reads the message."""
+    """An error: the server is not called, because earlier calls failed. The operator reads the message."""
 
 
 class Breaker:
-    """Guards the calls to one server, or ``part``. Threads share it; each process has its own."""
+    """A circuit breaker for the calls to one server, or to a ``part`` of it. Threads share it; processes do not."""
 
     def __init__(
         self,

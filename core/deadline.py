@@ -19,9 +19,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a question's time, by the monotonic clock.
+    """The time at which a question must be answered, by the monotonic clock.
 
-    Servers in ``failed`` are not called again for the question.
+    ``failed`` are servers that failed for this question; they are not called again for it.
     """
 
     ends_at: float
@@ -55,7 +55,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """A part of a question's work, run in a thread pool. Its time begins when a thread starts it."""
+    """A part of the work on a question that runs in a thread pool. Its time begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()

@@ -63,13 +63,13 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The response is too long. The operator reads the message."""
+    """An error: the response is too long. The operator reads the message."""
 
 
 class ServerFailed(Exception):
-    """The server gave no usable response. The message is part of a sentence for the operator.
+    """An error: the server gave no usable response. The message is part of a sentence for the operator.
 
-    ``status`` is that of a refusal which another attempt cannot change, else 0.
+    ``status`` is the HTTP status of a refusal that would be repeated, otherwise 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -78,11 +78,11 @@ class ServerFailed(Exception):
 
 
 class ServerLate(ServerFailed):
-    """The server did not answer in time."""
+    """An error: the server did not respond in time."""
 
 
 class ModelServer:
-    """A server at one address, safe for threads and forks.
+    """An HTTP client of one server that runs a model, safe for threads and forks.
 
     Raises: ValueError if the key has characters that no HTTP header can contain.
     """

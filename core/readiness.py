@@ -44,7 +44,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. FAILED means that no question can be answered."""
+    """The result of a check of the site. FAILED means that no question can be answered."""
 
     state: Health = Health.OK
     detail: str = ""
@@ -56,7 +56,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is used again for a while. Only the thread of its group calls it."""
+    """A check whose result is reused for some seconds. Only the thread of its group calls it."""
 
     check: Check
     finding: Finding | None = None
@@ -74,7 +74,7 @@ class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
     A group has at most one thread and one connection. While a check hangs, later requests do not start another thread.
-    ``hung`` returns the state of a check that does not answer. ``in_database`` limits the time of each statement.
+    ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a time limit.
     """
 
     def __init__(

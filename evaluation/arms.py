@@ -51,7 +51,10 @@ def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The mean of the treatment minus the mean of the control. The interval is infinite if all visitors are alike."""
+    """The effect of an experiment: the mean of the treatment minus the mean of the control.
+
+    The interval is infinite if all visitors have the same value.
+    """
 
     difference: float
     low: float

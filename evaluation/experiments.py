@@ -28,7 +28,7 @@ OBSERVATION = "24 hours"
 
 
 class ExperimentRefused(Exception):
-    """The experiment cannot be started or ended now. The admin shows the message."""
+    """An error: the experiment cannot be started or ended now. The admin reads the message."""
 
 
 def choose(subject: str) -> NamedProfile | None:
@@ -99,9 +99,9 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """The outcome of one arm: a number for each visitor and metric.
+    """The outcome of one arm of an experiment: a number for each visitor and metric.
 
-    ``observed`` counts visitors whose time is not over; the other fields leave them out.
+    ``observed`` is the number of visitors whose time is not over; the other fields do not include them.
     """
 
     arm: Arm
@@ -114,9 +114,9 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcomes of both arms.
+    """The outcomes of both arms of an experiment.
 
-    ``effects`` are by metric, the deciding one first; None if there are too few visitors.
+    ``effects`` are by metric, the metric that decides first; None if there are too few visitors.
     """
 
     experiment: Experiment

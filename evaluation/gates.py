@@ -66,9 +66,9 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """The verdict of a gate on ``candidate``, compared with the published state ``in_force``.
+    """The decision of a gate: ``candidate``, compared with ``in_force``, which is published now.
 
-    ``failure`` has the errors of the last runs.
+    ``failure`` is the errors of the last runs.
     """
 
     policy: GatePolicy

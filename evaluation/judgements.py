@@ -51,7 +51,7 @@ def count_spent_tokens() -> int:
 
 
 class JobMeter:
-    """Checks the limits of a leased job, and stores its tokens at once, in case the worker is killed."""
+    """Checks the limits of a leased job, and stores its tokens at once, because the worker may be killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job

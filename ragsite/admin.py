@@ -103,7 +103,7 @@ for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Base of pages on which an administrator can view rows without their secrets, and delete them."""
+    """Base class of admin pages on which an administrator can view rows without their secrets, and delete them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -112,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Second factors. An administrator deletes one for a person who has lost their phone."""
+    """The admin of second factors. An administrator deletes one for a person who has lost their phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -127,7 +127,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """All API keys. They can be viewed and revoked here; the command `create_key` creates keys for programs."""
+    """The admin of API keys. They can be viewed and revoked; the command `create_key` creates keys for programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]

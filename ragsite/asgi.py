@@ -35,7 +35,7 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Adds checks that Django lacks: the size of a body, the host, and named encodings."""
+    """An ASGI handler with checks that Django lacks: the size of a body, the host, and named encodings."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:

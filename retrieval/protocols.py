@@ -48,7 +48,7 @@ class Ranker(Protocol):
         """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks as far as ``stored`` has their data. No database query is needed."""
+        """Return the scores of the chunks in ``stored``, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the question's terms in each of these chunks, most significant first."""

@@ -30,8 +30,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    Each citation is the part of its passage that is closest to the question. ``is_row``: the first citation is a table
-    row. ``alternatives`` are passages to show beside the answer.
+    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first citation
+    is a table row. ``alternatives`` are passages to show next to the answer.
     """
 
     text: str

@@ -41,7 +41,7 @@ _NOTHING = Usage(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Limits of one answer.
+    """The limits of one answer by a language model.
 
     ``silence_seconds`` is the longest pause between two pieces, ``total_seconds`` the time for all attempts together.
     ``context_tokens`` covers the prompt and the answer.
@@ -63,10 +63,10 @@ class AnswerLimits:
 
 
 class OpenAICompatibleGenerator:
-    """Writes answers from numbered sources with a language model.
+    """A language model that writes answers from numbered sources.
 
-    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt allows the model to
-    reply NO_ANSWER. Raises: ImproperModel.
+    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse`` is true, the prompt allows the
+    model to reply NO_ANSWER. Raises: ImproperModel.
     """
 
     def __init__(

@@ -138,9 +138,10 @@ def _answer_at_once(
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """The draft with its sources, the evidence in them, and the writer: None quotes the documents.
+    """The state of an answer after the search: the draft with its sources, the evidence in them, and the writer.
 
-    ``history`` are the earlier turns without instructions to the site.
+    If the writer is None, the answer quotes the documents. ``history`` are the earlier turns without instructions to
+    the site.
     """
 
     draft: AnswerDraft

@@ -51,7 +51,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages, with the markers of the sources in them and of the sources ``left_out``."""
+    """The messages to a language model. They contain the sources ``markers``; the sources ``left_out`` did not fit."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]

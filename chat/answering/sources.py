@@ -90,7 +90,7 @@ NAMING_SECONDS = 1.0
 class TablesOfQuestion:
     """The tables that a language model may query for one question.
 
-    New rows are added to ``sources``; none is removed.
+    Rows that answer a query are added to ``sources``; no source is removed.
     """
 
     def __init__(

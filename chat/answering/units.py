@@ -42,7 +42,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """A sentence, list item, table row or piece of code in ``block``: the document's ``text[start:end]``.
+    """A sentence, list item, table row or piece of code in ``block``, at ``text[start:end]`` of the document.
 
     ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
     the head of the row's table.
@@ -61,7 +61,7 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source under one heading, up to the next heading of any level.
+    """The blocks of a source below one heading, up to the next heading of any level.
 
     ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if unknown.
     """

@@ -50,7 +50,7 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """Base of the API views for callers who may ask questions."""
+    """Base class of API views for callers who may ask questions."""
 
     tag = "Answers"
     parser_classes = [JSONParser]

@@ -45,7 +45,10 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that a curator can choose to cite, with its marker. Its preview shows the words of ``question``."""
+    """A passage that a curator can choose to cite, with its marker.
+
+    Its preview emphasises the words of ``question``.
+    """
 
     marker: int
     passage: Passage
@@ -127,7 +130,10 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The form of an approved answer. While the curator is ``finding`` passages, it shows no errors."""
+    """The form of an approved answer.
+
+    If ``finding`` is true, the curator is searching passages, and no errors are shown.
+    """
 
     wordings = forms.CharField(
         label=_("Other wordings"),

@@ -25,7 +25,7 @@ MOST_QUESTIONS = 5
 
 
 class Outcome(StrEnum):
-    """Where the trial's answer has the passage: quoted, among the sources, or not at all."""
+    """The place of the passage in the answer of a trial: in a quotation, only among the sources, or absent."""
 
     QUOTED = "quoted"
     SOURCE = "source"
@@ -37,8 +37,8 @@ class Outcome(StrEnum):
 class Trial:
     """The answer that readers would get after a change that is not saved yet.
 
-    ``action`` is the value of the button that saves the change, in the form with the id ``form``. ``refusal`` says why
-    the change cannot be saved.
+    ``action`` is the value of the button that saves the change; the button belongs to the form with the id ``form``.
+    ``refusal`` is the reason why the change cannot be saved.
     """
 
     action: str = ""

@@ -91,7 +91,7 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A row of the table of candidates.
+    """A row of the debug panel's table of candidates.
 
     ``shown`` is None if the viewer may not read the passage. ``block`` is the number of its context block, from 1, or
     None. ``added_parts`` are bonuses and boosts by name. ``moved`` is the number of ranks gained by reranking.

@@ -14,9 +14,9 @@ PASSAGE_CHARACTERS = 220
 
 
 class ShownSentence(StatementPayload):
-    """A checked sentence with its text and with reasons in words.
+    """A checked sentence of an answer, with sentences that explain the result.
 
-    ``passage`` and ``href`` show the best passage for it.
+    ``passage`` and ``href`` show the passage that supports it best.
     """
 
     text: str

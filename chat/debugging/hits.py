@@ -24,7 +24,7 @@ QUOTE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """A hit of the search. ``shown`` is "answer", "card", or "" if the page does not show it."""
+    """A passage that the search returned. ``shown`` is "answer", "card", or "" if the page does not show it."""
 
     rank: int
     score: float

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel. ``not_counted`` says why ``lexical_matches`` is None."""
+    """The content of a debug panel. If ``lexical_matches`` is None, ``not_counted`` is the reason."""
 
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]

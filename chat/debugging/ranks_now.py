@@ -38,7 +38,7 @@ from retrieval.types import Candidate, SearchFilters, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class RankThenAndNow:
-    """A candidate of the first search, the repeated search, or both.
+    """A candidate of the answer's search or of the repeated search, with both ranks.
 
     ``shown`` is None if the passage is deleted or not readable.
     """
@@ -58,9 +58,10 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """The ranks of the first and the repeated search. ``changes`` are sentences on what has changed between them.
+    """The ranks of candidates in an answer's search and when the search is repeated now.
 
-    ``error`` says why the search could not be repeated.
+    ``changes`` are sentences on the settings and documents that have changed. ``error`` is the reason why the search
+    could not be repeated.
     """
 
     rows: tuple[RankThenAndNow, ...] = ()

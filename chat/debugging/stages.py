@@ -41,7 +41,7 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bar of a stage; ``left`` and ``width`` are percentages."""
+    """The bar of a stage of the search; ``left`` and ``width`` are percentages."""
 
     name: str
     start_ms: float

@@ -77,9 +77,9 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 class Answer(Leased):
     """A question and its answer.
 
-    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED. An interrupted answer becomes PENDING again. The process that
-    writes it has the lease; ``attempts`` counts the processes that had it. ``followed_at`` is when another process last
-    read the stream.
+    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. An interrupted answer
+    becomes PENDING again. The process that writes it has the lease; ``attempts`` counts the processes that had it.
+    ``followed_at`` is when another process last read the stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -299,7 +299,7 @@ def _block_writer(instance: Answer, **_options: Any) -> None:
 class Citation(models.Model):
     """A marker at ``text[marker_start:marker_end]`` of the answer, with the words that it cites.
 
-    The words stay when the document changes.
+    The words are a copy, so they stay the same when the document changes.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")

@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A deleted document whose text is still to be removed from stored answers."""
+    """A deleted document. A task will remove its text from stored answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)

@@ -114,7 +114,7 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model calls functions correctly, as its trial showed. None while the trial runs."""
+    """The result of a language model's trial: whether it calls functions correctly. None while the trial runs."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

@@ -20,7 +20,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A passage and where it is. ``href`` is empty if its document was deleted."""
+    """A passage of a document, to show with a link. ``href`` is empty if the document was deleted."""
 
     marker: int
     href: str
@@ -41,9 +41,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation. Its document may be deleted.
+    """A verified citation on a page. Its document may be deleted.
 
-    ``marker_start`` is the offset of its marker in the answer; None: each occurrence of the marker.
+    ``marker_start`` is the offset of its marker in the answer. If it is None, each occurrence of the marker is linked.
     """
 
     quote: str
@@ -86,7 +86,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage to show beside an answer or instead of it. ``quote`` are its words closest to the question."""
+    """A passage to show next to an answer or instead of it. ``quote`` are its words closest to the question."""
 
     chunk_id: int | None
     href: str

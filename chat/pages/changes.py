@@ -32,7 +32,8 @@ class ChangeKind(models.TextChoices):
 class Change:
     """A cited passage whose words are no longer in its document.
 
-    ``now`` is the most similar passage of today, or empty. ``href`` opens it, or else the document.
+    ``now`` is the most similar passage in the current text, or empty. ``href`` opens this passage, or else the
+    document.
     """
 
     anchor: str

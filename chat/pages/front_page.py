@@ -27,7 +27,7 @@ class CollectionCard:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The content of the front page. ``others`` is the number of collections without a card.
+    """The content of the front page. ``others`` is the number of collections that have no card there.
 
     ``questions`` are suggestions for a single document, if the visitor has chosen one.
     """

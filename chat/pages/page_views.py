@@ -31,14 +31,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """Where the next question searches: a collection by its slug, or a document."""
+    """The collection (by its slug) or document to which the next question is limited."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context of the sidebar, which all pages of the chat show. ``shown`` is the path of the open page."""
+    """The context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing

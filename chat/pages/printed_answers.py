@@ -25,7 +25,7 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """The words that a marker cites. ``number`` is the marker's.
+    """A footnote of a printed answer: the words that a marker cites. ``number`` is the number in the marker.
 
     ``address`` opens the passage on this site, and ``url`` the original document.
     """

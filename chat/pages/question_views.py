@@ -122,7 +122,10 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 
 
 class _StreamedTurn:
-    """Renders the events of one stream as HTML. After a reconnect in the middle of an answer, pieces are plain text."""
+    """Renders the events of one stream as HTML.
+
+    If the reader reconnects in the middle of an answer, the remaining pieces are plain text.
+    """
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn

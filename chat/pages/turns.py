@@ -35,10 +35,11 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` is the answer's, but another one on a shared page. A withheld ``answer`` has only the question.
-    ``is_narrow``: some documents were not searched. ``passes_nothing``: the filters let no document pass. ``models``
-    can answer again. ``changes`` are of cited passages. If there are none, ``last_read`` is when the site last read the
-    cited documents, the earliest time. ``followed`` is None if the reader cannot follow the answer.
+    ``id`` is the answer's id, or another one on a shared page. If the ``answer`` is withheld, only the question is
+    shown. If ``is_narrow`` is true, some documents were not searched. If ``passes_nothing`` is true, the filters
+    exclude all documents. ``models`` are language models that can answer again. ``changes`` are changes of cited
+    passages. If there are none, ``last_read`` is when the site last read the cited documents, the earliest time.
+    ``followed`` is None if the reader cannot follow the answer.
     """
 
     id: uuid.UUID

@@ -47,10 +47,10 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Questions about one subject without a good answer.
+    """Questions about one subject to which the documents gave no good answer.
 
-    ``questions`` are the different wordings, most typical first. ``asked`` has each time that one was asked, latest
-    first. ``documents`` are those that searches found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` are the times at which they were asked,
+    latest first. ``documents`` are the documents that searches found most often.
     """
 
     questions: tuple[str, ...]
@@ -184,7 +184,10 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``total`` questions have no good answer; ``read`` of them form ``groups`` groups."""
+    """The largest groups of questions without a good answer.
+
+    ``total`` is the number of such questions. Only ``read`` of them were compared, and form ``groups`` groups.
+    """
 
     gaps: list[Gap] = field(default_factory=list)
     groups: int = 0

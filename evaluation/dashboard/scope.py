@@ -24,9 +24,9 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days up to today, in the site's time zone, with only the content that ``viewer`` may read.
+    """The time and the content that a dashboard covers: some days up to today, and what ``viewer`` may read.
 
-    ``since`` is the start of the first day, ``until`` is now.
+    ``since`` is the start of the first day in the site's time zone, ``until`` is now.
     """
 
     viewer: Any

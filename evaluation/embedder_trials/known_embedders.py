@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class KnownEmbedder:
     """An embedder with its licence and costs. None means not measured (docs/models.md).
 
-    ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the processor time
-    of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of questions whose first
-    passage is right (mean over two public sets). ``options`` may contain prompts.
+    ``file_megabytes`` is the size of the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the
+    processor time of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of
+    questions whose first passage is right (mean over two public sets). ``options`` may contain prompts.
     """
 
     key: str

@@ -40,7 +40,7 @@ THRESHOLD = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Relevancy:
-    """The most relevant sentence of a text. ``score``, ``similarity`` and ``coverage`` are in [0, 1]."""
+    """The sentence of a text that is most relevant to a question. All numbers are between 0 and 1."""
 
     sentence: str
     score: float

@@ -11,7 +11,7 @@ from core.jobs import Job
 
 
 class EvaluationJob(Job):
-    """A job of evaluation: QUEUED, then RUNNING while a worker leases it."""
+    """Base class of the jobs of evaluation. A job is QUEUED, then RUNNING while a worker has its lease."""
 
     QUEUED = WAITING = "queued"
     RUNNING = "running"

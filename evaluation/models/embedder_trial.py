@@ -12,9 +12,9 @@ from retrieval.models import Embedder
 class EmbedderTrial(EvaluationJob):
     """The trial of an embedder on this site. An administrator can then switch the site to it.
 
-    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
-    administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are several,
-    one for all together.
+    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. If ``with_switch`` is
+    true, an administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are
+    several, one for all together.
     """
 
     class Status(models.TextChoices):

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """The run cannot be measured now. Another attempt may succeed."""
+    """An error: the run cannot be measured now. Another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """The run cannot be measured. Another attempt would not help."""
+    """An error: the run cannot be measured. Another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,10 @@ def prepare_reranker(name: str) -> None:
 
 
 class SearchMeasurement:
-    """Measures searches. ``unresolved`` counts expected passages that are no longer in the documents."""
+    """Searches the questions of an evaluation set and measures the results.
+
+    ``unresolved`` is the number of expected passages that are no longer in the documents.
+    """
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
@@ -136,7 +139,7 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """A reply to a question. Times are milliseconds since the question.
+    """A measured reply to a question. Times are milliseconds since the question.
 
     ``end`` is None if the answer broke off, ``searched`` if there was no search, ``first_ms`` if there was no token.
     """

@@ -28,7 +28,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, addresses and gates, ``field`` in results."""
+    """A metric of a run. ``key`` is its name in summaries, URLs and gates, ``field`` in results."""
 
     key: str
     field: str
@@ -77,7 +77,7 @@ def list_results(run: EvaluationRun) -> QuerySet[Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """One question in two runs. A positive ``difference`` means that the later run was better."""
+    """The results of one question in two runs. If ``difference`` is positive, the later run was better."""
 
     before: Result
     after: Result
@@ -92,11 +92,11 @@ class QuestionPair:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """A run compared with its baseline, on the questions of both.
+    """The comparison of a run with its baseline, on the questions of both.
 
-    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
-    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else
-    differs besides the profile.
+    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a significant
+    gain, -1 for a significant loss, otherwise 0. ``better``, ``worse`` and ``same`` are numbers of questions by
+    ``metric``. ``caveats`` are sentences on other differences than the profile.
     """
 
     run: EvaluationRun

@@ -46,7 +46,7 @@ Report = Callable[[int, int], None]
 
 
 class _StintOver(Exception):
-    """The next worker asks the remaining questions."""
+    """An error: the worker's time for the run is over. The next worker asks the remaining questions."""
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:

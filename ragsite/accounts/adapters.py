@@ -156,7 +156,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """Asks people to confirm addresses that they typed.
+    """A step of the sign-in that asks people to confirm the addresses that they typed.
 
     An address that an administrator typed needs no confirmation.
     """

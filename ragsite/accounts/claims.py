@@ -28,10 +28,10 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an identity provider says about a person who signs in.
+    """The data of an identity provider on a person who signs in.
 
-    ``email`` is empty if the provider has not verified it. ``groups_left_out``: the provider did not send all groups,
-    as Entra does if there are many.
+    ``email`` is empty if the provider has not verified it. If ``groups_left_out`` is true, the provider did not send
+    all groups, as Entra does if there are many.
     """
 
     email: str

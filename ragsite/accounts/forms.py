@@ -67,7 +67,7 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password. It offers to revoke API keys and to disconnect programs."""
+    """A form for a new password. The user can also choose to revoke API keys and to disconnect programs."""
 
     user: User | None
 
@@ -107,7 +107,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form for the code of a second factor. Too many wrong codes are refused, as with passwords."""
+    """A form for the code of a second factor. After too many wrong codes, more are refused, as with passwords."""
 
     user: User
 

@@ -25,7 +25,7 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Counts of what ``user`` may see. Each is computed once, when it is first used.
+    """Numbers of objects that ``user`` may see. Each is computed once, when it is first used.
 
     Copies of documents in drafts are not counted.
     """

@@ -90,7 +90,7 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 class KeyAuthentication(BaseAuthentication):
     """Authenticates `Authorization: Bearer KEY` or `Token KEY`, and applies the limits of the key.
 
-    If ``is_only``, any other credentials are refused, and a placeholder key is ignored.
+    If ``is_only`` is true, any other credentials are refused, and a placeholder key is ignored.
     """
 
     def __init__(self, *, is_only: bool = False) -> None:

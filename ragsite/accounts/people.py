@@ -102,7 +102,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
 
 
 class LastAdministrator(Exception):
-    """The account cannot be erased, because it is the last that can administer the site."""
+    """An error: the account cannot be erased, because no other account can administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))

@@ -21,10 +21,11 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
-    """Checks a name and a password. A caller with too many failures is refused before the password is hashed.
+    """An authentication backend for a name and a password.
 
-    After a wrong password it raises PermissionDenied, so that Django does not hash the password again in the next
-    backend, which exists only for sessions of earlier releases.
+    A caller with too many failures is refused before the password is hashed. After a wrong password it raises
+    PermissionDenied, so that Django does not hash the password again in the next backend, which exists only for
+    sessions of earlier releases.
     """
 
     def authenticate(

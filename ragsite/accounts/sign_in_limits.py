@@ -79,9 +79,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a caller may do now.
+    """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success would change no row.
+    If ``is_known`` is true, the account or token has succeeded at this address. If ``is_clean`` is true, a success
+    would change no row.
     """
 
     wait_seconds: int
@@ -190,7 +191,7 @@ def _round_up_seconds(duration: timedelta) -> int:
 
 
 class SignInRefused(Throttled):
-    """The sign-in is refused for ``wait`` seconds. The password was not checked."""
+    """An error: the sign-in is refused for ``wait`` seconds. The password was not checked."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
         # DRF's own initializer would add the seconds to the message again.

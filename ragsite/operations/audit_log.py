@@ -61,7 +61,7 @@ class PersonPayload(TypedDict):
 
 
 class ObjectPayload(TypedDict):
-    """The changed object. ``type`` is its model, ``person`` the changed account or the owner."""
+    """The object that an audited action changed. ``type`` is its model, ``person`` the changed account or the owner."""
 
     type: str
     id: str

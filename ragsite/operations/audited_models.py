@@ -16,10 +16,10 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model whose changes are recorded. Fields are separated by spaces.
+    """A model whose changes are recorded in the audit log. Names of fields are separated by spaces.
 
-    An entry has the old and new ``values``. Of ``names``, which may be personal or long, it only says that they
-    changed. ``relations`` are many-to-many fields.
+    An entry has the old and new values of the fields ``values``. For the fields ``names``, which may be personal or
+    long, it only says that they changed. ``relations`` are many-to-many fields.
     """
 
     model: str

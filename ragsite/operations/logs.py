@@ -153,7 +153,7 @@ _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asct
 
 
 class RefusalFilter(logging.Filter):
-    """Removes the tracebacks that Django logs with responses below 500, such as 403."""
+    """A log filter that removes the tracebacks of responses below 500, such as 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", 500) < 500:

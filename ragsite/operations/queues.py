@@ -49,7 +49,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of work. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
+    """The length of a queue of jobs. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
 
     name: str
     length: int

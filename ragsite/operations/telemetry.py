@@ -14,7 +14,10 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """Implements `core.tracing.Spans`, and adds spans of requests and tasks. ``shut_down`` sends what is left."""
+    """The backend of `core.tracing` for OpenTelemetry. It also records spans of requests and tasks.
+
+    ``shut_down`` sends the remaining spans.
+    """
 
     def __init__(self) -> None:
         from opentelemetry import context, trace

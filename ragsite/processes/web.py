@@ -74,9 +74,10 @@ _LOADED_BEFORE = (
 
 
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """A connection that is closed if its first headers take too long, or if there are too many connections.
+    """An HTTP connection. It is closed if its first headers take too long, or if there are too many connections.
 
-    The number for each address is not limited if there are proxies, which have one address for many users.
+    The number of connections from one address is not limited behind proxies, because many users share a proxy's
+    address.
     """
 
     _network = ""
@@ -107,9 +108,10 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which a process accepts one connection at a time. Busy processes wait for others.
+    """A listening socket from which a process accepts one connection at a time.
 
-    Otherwise asyncio accepts all waiting connections in the process that wakes up first.
+    A process with open connections waits before it accepts another, so that idle processes come first. Otherwise
+    asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any

@@ -102,7 +102,7 @@ def kept_secret_key(data_dir: Path) -> str:
 
 
 class DatabaseParameters(TypedDict):
-    """Parameters of Django's database connection. ``OPTIONS`` are those in the query of the address."""
+    """Parameters of Django's database connection. ``OPTIONS`` come from the query of the database URL."""
 
     NAME: str
     USER: str

@@ -45,7 +45,10 @@ def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = 
 
 @dataclass(slots=True)
 class _Writer:
-    """The state while a text is converted: open lists with their next number (None: bullets), and rows of a table."""
+    """The state of a conversion to Slack's format: the open lists, and the rows of a table.
+
+    Each open list has the number of its next item, or None for bullets.
+    """
 
     lists: list[int | None] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)

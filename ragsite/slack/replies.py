@@ -45,7 +45,7 @@ _METADATA = "ragsite_question"
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How to answer a question: with the rights of ``user``, from ``collection``, in ``language``.
+    """The rights of a person who asks in Slack: an account, the collection to search, and the language.
 
     ``caller`` is the account or person whose number of questions is limited.
     """
@@ -58,7 +58,7 @@ class Asker:
 
 
 class NotAnswered(Exception):
-    """The question is not answered. The user who asked reads the message."""
+    """An error: the question cannot be answered. The user who asked reads the message."""
 
 
 class _CallerThrottle(QuestionThrottle):

@@ -135,7 +135,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
-        """Lead to the page of the new collection, which has the drop zone."""
+        """Redirect to the page of the new collection, which has the drop zone."""
         return go_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -149,7 +149,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Return no filters for a new collection, which has no documents, and nothing for a working copy."""
+        """Return no forms for a working copy, and no form of filters for a new collection, which has no documents."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)

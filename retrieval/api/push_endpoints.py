@@ -162,7 +162,7 @@ class PushedDocumentView(_PushView):
         responses={204: None, 409: ProblemSerializer},
     )
     def delete(self, request: Request, source_id: int, external_id: str) -> Response:
-        """Delete a document; one that is gone already, too."""
+        """Delete a document. It is no error if the document was deleted before."""
         source = self.find_source()
         moment = request.query_params.get("changed_at") or None
         changed_at = _validated(MomentField(), "changed_at", moment) if moment else None
@@ -186,7 +186,7 @@ class PushBatchView(PushedDocumentView):
         parameters=[OpenApiParameter("external_id", exclude=True, location=OpenApiParameter.PATH)],
     )
     def post(self, request: Request, source_id: int, external_id: str) -> Response:
-        """Put and delete up to 100 documents. Each has a result of its own, and a refused one stops no other."""
+        """Put and delete up to 100 documents. Each has its own result, and a refused one does not stop the others."""
         source = self.find_source()
         batch = _validate(AnyBatchSerializer(data=request.data))
         return Response({"results": [self._do_one(source, sent) for sent in batch["items"]]})

@@ -33,7 +33,7 @@ class DateRangeSerializer(KnownFieldsOnly):
     field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Add `from`, which is a keyword of Python."""
+        """Return the fields, and add `from`, which is a keyword of Python."""
         days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
         return {**super().get_fields(), **days}
 

@@ -59,7 +59,7 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Take one of the turns. Raises: TurnPostponed if all are taken."""
+        """Get the permission to read. Raises: TurnPostponed if too many slow documents are being read."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 

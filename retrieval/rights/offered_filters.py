@@ -79,7 +79,7 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The name of the member of the API's `filters` in which this filter belongs."""
+        """The key in the API's `filters` object under which the values of this filter are sent."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 

@@ -182,9 +182,10 @@ class Connector:
         return True
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
-        """Store how far the source was read, in the current transaction.
+        """Store the point up to which the source was read, in the current transaction.
 
-        The first ``saved`` listed items are saved. If ``is_all`` is true, all are, and deleted items were handled.
+        The documents of the first ``saved`` listed items are stored. If ``is_all`` is true, all items are, and the
+        documents of deleted items were removed.
         """
 
     def address_of(self, name: str) -> str:

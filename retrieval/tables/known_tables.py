@@ -112,7 +112,7 @@ class KnownTable:
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by the words of a name for them. The words of a key are sorted."""
+        """The columns that a name can mean. A key is the sorted words of the name."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):

@@ -68,7 +68,7 @@ class AnswerStream:
     """Converts a model's text into the text to show, piece by piece.
 
     Only addresses that ``sources`` contain are linked. First sentences that repeat an answer in ``history`` are left
-    out, because small models repeat them. ``declines`` is True if the finished text refuses with NO_ANSWER.
+    out, because small models repeat them. ``declines`` is True if the finished text is a refusal with NO_ANSWER.
     """
 
     def __init__(

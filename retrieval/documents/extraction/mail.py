@@ -160,7 +160,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Record the attachments that the HTML form shows, such as logos. They become no documents."""
+        """Record the attachments that the HTML form shows, such as logos. No documents are made of them."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")

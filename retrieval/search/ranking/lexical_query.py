@@ -250,7 +250,10 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """For each expanded word, one vector per expansion. The largest inner product of each word adds to a score."""
+        """The vectors of the expansions, in one list for each expanded word.
+
+        For each word, only the largest inner product adds to a score.
+        """
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()

@@ -65,7 +65,7 @@ class Reading:
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
     def reach(self, message: StateMessage, items: int) -> None:
-        """Remember a STATE that the connector sent after ``items`` different items."""
+        """Remember a STATE message, and the number of different items that the connector sent before it."""
         if not self._known.take(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0

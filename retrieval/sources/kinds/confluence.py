@@ -58,7 +58,7 @@ class _Rights:
     names: dict[str, str] = field(default_factory=dict)
 
     def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
-        """Return the accounts and groups in an answer. Raises: _Unreadable if either list is missing."""
+        """Return the accounts and groups in a response. Raises: _Unreadable if either list is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
             return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
