@@ -151,7 +151,9 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
     embedder = embedder_choice.get_embedder()
     questions = backends.get_question_generator()
     spoken = language or identify_language(extracted.text)
-    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    pieces = chunking.split_into_chunks(
+        extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS)
+    )
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []
     for piece, token_count in zip(pieces, tokens, strict=True):

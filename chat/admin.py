@@ -32,7 +32,7 @@ from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import build_passage_url
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
@@ -254,7 +254,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             if url.userinfo:
                 raise ImproperModel(_t("The address must not contain a name or a password."))
             if not LanguageModel(base_url=address).is_of_settings:
-                resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
+                resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         except RagsiteError as error:
             self.add_error(None, str(error))
         return given

@@ -181,7 +181,7 @@ def are_documents_guarded(collection: Collection) -> bool:
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
-def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
+def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
     """Yield the objections of all gates that the version, or the draft, must pass."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):

@@ -37,7 +37,7 @@ class Gate:
     If it ``guards`` a collection, the collection's documents can only change in drafts.
     """
 
-    objections_to: Callable[[Publishable], Iterable[Objection]]
+    find_objections: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]
 
 
@@ -48,14 +48,14 @@ def documents_are_guarded(collection: Collection) -> bool:
     return any(gate.guards(collection) for gate in GATES)
 
 
-def objections_to(subject: Publishable) -> tuple[Objection, ...]:
+def find_objections(subject: Publishable) -> tuple[Objection, ...]:
     """Return the objections of all gates, in the order of GATES. A gate that raises an error objects."""
     objections: list[Objection] = []
     for gate in GATES:
         try:
             # Otherwise a failed query would roll back the caller's transaction.
             with transaction.atomic():
-                objections += gate.objections_to(subject)
+                objections += gate.find_objections(subject)
         except Exception as error:
             logger.exception("A gate could not be asked about %s.", subject)
             told = _t("A gate could not be checked: %(error)s.") % {"error": f"{type(error).__name__}: {error}"}

@@ -121,7 +121,7 @@ def files() -> Finding:
 
 @MACHINE.check("sandbox")
 def file_sandbox() -> Finding:
-    state = sandbox.state()
+    state = sandbox.read_sandbox_state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
     if state.missing_guards:

@@ -14,7 +14,7 @@ from chat.types import AnswerDraft, Asked, ContextSource
 from core.database import statements_within
 from core.threads import in_thread
 from core.tracing import annotate, span
-from retrieval.search.assembly import assemble, build_result_blocks, build_unranked_blocks
+from retrieval.search.assembly import assemble_context, build_result_blocks, build_unranked_blocks
 from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
@@ -156,7 +156,7 @@ def find_sources(
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
-        context = assemble(
+        context = assemble_context(
             result.hits,
             load_neighbours,
             budget_tokens=profile.settings.context_budget_tokens,

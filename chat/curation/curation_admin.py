@@ -32,7 +32,7 @@ from retrieval.rights.search_filters import build_filters, filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 from retrieval.types import Passage
 
 NEAREST = 8
@@ -161,7 +161,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
             self.fields["owner"].queryset = staff.order_by("username")  # type: ignore[attr-defined]
         self.fields["passages"].choices = [(offer.value, offer.label) for offer in offers]  # type: ignore[attr-defined]
         if self.instance.pk and "wordings" not in self.initial:
-            wordings = self.instance.questions.exclude(normalized=normalize(self.instance.question))
+            wordings = self.instance.questions.exclude(normalized=normalize_question(self.instance.question))
             self.initial["wordings"] = "\n".join(wordings.values_list("text", flat=True))
 
     def full_clean(self) -> None:

@@ -14,12 +14,12 @@ from chat.curation.asking_again import ask_again, build_shown
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
 from chat.models import Answer
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.search.passage_rows import load_passages
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 MOST_QUESTIONS = 5
 
@@ -57,7 +57,7 @@ def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     if not planned:
         return Trial(refusal=_choose_another())
     for changed in planned:
-        if refusal := reason_not_to_change(changed.collection):
+        if refusal := find_reason_not_to_change(changed.collection):
             return Trial(refusal=refusal)
     chunk = next(iter(planned))
     passage = load_passages([chunk.pk]).get(chunk.pk)
@@ -134,4 +134,4 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
 
 
 def _remove_question(question: str, chunk: Chunk) -> list[str]:
-    return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
+    return [each for each in chunk.canonical_questions if normalize_question(each) != normalize_question(question)]

@@ -35,7 +35,7 @@ from core.jobs import Leased, acquire_lease
 from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 from retrieval.rights.chosen_filters import to_restrictions
 from retrieval.rights.search_filters import build_filters
 from retrieval.types import SearchFilters
@@ -387,4 +387,4 @@ class Feedback(models.Model):
             if not self.helpful:
                 said = {"reason": self.reason, "comment": self.comment}
                 asked = {"answer": str(self.answer_id), "question": self.answer.question}
-                announce(Webhook.Event.ANSWER_DISLIKED, {**asked, **said})
+                announce_event(Webhook.Event.ANSWER_DISLIKED, {**asked, **said})

@@ -9,7 +9,7 @@ from pgvector.django import VectorField
 
 from core.users import build_user_key
 from retrieval.models import Collection, Document
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 
 
 class ApprovedAnswer(models.Model):
@@ -74,7 +74,7 @@ class ApprovedAnswer(models.Model):
             with transaction.atomic():
                 type(self).objects.filter(pk=self.pk).update(**values)
                 about = {"approved_answer": self.pk, "question": self.question, "collection": self.collection.slug}
-                announce(Webhook.Event.APPROVED_FLAGGED, {**about, "flag": str(flag)})
+                announce_event(Webhook.Event.APPROVED_FLAGGED, {**about, "flag": str(flag)})
             self.flag = flag
 
 

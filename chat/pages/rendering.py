@@ -59,7 +59,7 @@ def render_answer(
         "link": link,
         "addresses": map_linkable_addresses(addresses),
     }
-    html = markdown_marks.render(MARKDOWN, text, marks, env)
+    html = markdown_marks.render_with_marks(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _add_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308

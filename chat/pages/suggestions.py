@@ -19,7 +19,7 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.narrowing import build_restricted_condition
 from retrieval.rights.search_filters import build_filters, hash_restrictions
 from retrieval.search.pipeline import search
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 from retrieval.types import ANYBODY, SearchFilters
 
 logger = logging.getLogger(__name__)
@@ -130,12 +130,14 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
         .exclude(start__lt=first.end, end__gt=first.start)
         .order_by(Abs(F("start") - first.start), "pk")
     )
-    asked = {normalize(question) for question in answer.conversation.answers.values_list("question", flat=True)}
+    asked = {
+        normalize_question(question) for question in answer.conversation.answers.values_list("question", flat=True)
+    }
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
         for question in _find_standalone_questions(
             [heading for heading in path[-1:] if heading not in cited_headings], written
         )[:1]:
-            found.setdefault(normalize(question), question)
+            found.setdefault(normalize_question(question), question)
     return tuple(question for key, question in found.items() if key not in asked)[:MOST_FOLLOW_UPS]

@@ -28,7 +28,7 @@ from core.database import fetch
 from core.dataclass_json import to_json
 from core.job_queue import sweeping
 from retrieval.index.closeness import find_uncalibrated_embedder
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 from retrieval.search.trace import SearchTrace
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def save(run: Run) -> StreamedEvent:
             if answer.refused and not is_approved:
                 collection = answer.collection
                 gap = {"answer": str(answer.pk), "question": answer.question}
-                announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
+                announce_event(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count_metrics(answer)
     return last

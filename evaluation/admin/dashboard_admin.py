@@ -95,7 +95,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "collections": Collection.objects.readable_by(request.user).in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
-            "missing_guards": ", ".join(sandbox.state().missing_guards),
+            "missing_guards": ", ".join(sandbox.read_sandbox_state().missing_guards),
             "sandbox_required": settings.SANDBOX_REQUIRED,
             "uncalibrated": find_uncalibrated_embedder(),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),

@@ -25,7 +25,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Document
 from retrieval.rights.search_filters import hash_restrictions
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -161,7 +161,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
         if row.completed_at is not None
     ]
     done = find_settled_questions(one.question for one in found)
-    found = [one for one in found if normalize(one.question) not in done]
+    found = [one for one in found if normalize_question(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 

@@ -235,7 +235,7 @@ def preload() -> None:
     celery_app.loader.import_default_modules()
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared
-    sandbox.state()
+    sandbox.read_sandbox_state()
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
     get_resolver()._populate()

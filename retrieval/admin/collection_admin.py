@@ -26,7 +26,7 @@ from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import drop_zone_context, upload_context
 from retrieval.admin.grants import GrantInline, list_locked_out, may_manage
-from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
@@ -113,7 +113,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
-        elif obj is not None and reason_not_to_change(obj):
+        elif obj is not None and find_reason_not_to_change(obj):
             locked = ["text_search_configuration"]
         return [*self.readonly_fields, *locked]
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.user_types import AnyUser
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change
 from retrieval.documents.file_icons import list_file_kinds, list_icons_by_extension
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
@@ -56,7 +56,7 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
     collections = Collection.objects.curated_by(user)
     if collection is not None:
         collections = collections.filter(pk=collection.pk)
-    open_ones = [found for found in collections if not reason_not_to_change(found)]
+    open_ones = [found for found in collections if not find_reason_not_to_change(found)]
     return {"upload_collections": open_ones, **drop_zone_context()}
 
 

@@ -97,7 +97,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "failed": list(failed),
             "failed_documents": _name_documents(list(failed), obj.working_copy_id),
             "unread": unread,
-            "objections": gates.objections_to(obj) if may_be_published else (),
+            "objections": gates.find_objections(obj) if may_be_published else (),
             "may_be_published": may_be_published,
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
@@ -115,7 +115,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
         with self.telling(request, DraftRefused):
-            draft = lifecycle.begin(collection, request.user)
+            draft = lifecycle.begin_draft(collection, request.user)
             self.log_addition(request, draft, [{"added": {}}])
             self.tell_done(request, _t("Started: %s. Its documents are being copied.") % draft)
             if self.has_view_permission(request):
@@ -126,7 +126,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         draft = self._get_draft(request, pk)
         with self.telling(request, DraftRefused, sentence=_t("Not published: %s")):
             try:
-                draft = lifecycle.publish(draft, request.user, override=read_override(request))
+                draft = lifecycle.publish_draft(draft, request.user, override=read_override(request))
             except PublicationRefused as refusal:
                 return self.render_refusal(
                     request,
@@ -145,7 +145,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
         with self.telling(request, DraftRefused, sentence=_t("Not discarded: %s")):
-            draft = lifecycle.discard(draft)
+            draft = lifecycle.discard_draft(draft)
             self.log_change(request, draft, _t("Discarded."))
             self.tell_done(request, _t("Discarded: %s.") % draft)
         return go_to(draft)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import PageAdmin, count_deletion, go_to
 from retrieval.admin.curated import CuratedAdmin
-from retrieval.documents.drafts.editing import find_draft, lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document
 
@@ -97,5 +97,5 @@ def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:
-        known[document.collection_id] = reason_not_to_change(document.collection)
+        known[document.collection_id] = find_reason_not_to_change(document.collection)
     return known[document.collection_id]

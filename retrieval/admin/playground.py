@@ -20,7 +20,7 @@ from retrieval.profile_settings import (
 )
 from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles import profiles
-from retrieval.search.profiles.profile_comparison import compare
+from retrieval.search.profiles.profile_comparison import compare_profiles
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
 
 PUBLISHED = "published"
@@ -103,7 +103,9 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
-        page["comparison"] = compare(wanted["question"], build_filters(request.user, collection), both, wanted["top_k"])
+        page["comparison"] = compare_profiles(
+            wanted["question"], build_filters(request.user, collection), both, wanted["top_k"]
+        )
         page["curl"] = write_search(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

@@ -143,7 +143,7 @@ class SearchProfileAdmin(GatedAdmin):
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
         try:
-            publication = profiles.publish(version, request.user, override=read_override(request))
+            publication = profiles.publish_profile(version, request.user, override=read_override(request))
         except ImproperProfile as error:
             told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
@@ -167,7 +167,7 @@ class SearchProfileAdmin(GatedAdmin):
         return go_to(version.profile)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
-        if (withdrawn := profiles.withdraw()) is not None:
+        if (withdrawn := profiles.withdraw_profile()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
         self.tell_done(request, _t("The built-in profile is in use."))
         return go_to(SearchProfile)

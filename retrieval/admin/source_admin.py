@@ -26,7 +26,7 @@ from core.admin_base import PageAdmin, admin_link, badge, go_to
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
-from retrieval.documents.drafts.editing import reason_not_to_bring, reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_add, find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
@@ -36,7 +36,7 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
-from retrieval.sources.states import Standing, explain_wait, find_standing, find_standings
+from retrieval.sources.states import Standing, explain_wait, find_source_state, find_source_states
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -63,7 +63,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     def clean_metadata(self) -> dict[str, object]:
         metadata = self.cleaned_data["metadata"] or {}
         is_changed = self.instance.pk is not None and metadata != self.instance.metadata
-        if is_changed and (reason := reason_not_to_change(self.instance.collection)):
+        if is_changed and (reason := find_reason_not_to_change(self.instance.collection)):
             raise ValidationError(reason)
         return metadata
 
@@ -71,13 +71,13 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         cleaned = super().clean()
         # Switching it off changes the readers of all documents at once, so they must be changeable now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
-        if is_switched_off and (reason := reason_not_to_change(self.instance.collection)):
+        if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
         chosen = (cleaned or {}).get("collection")
         namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
         if namesakes.filter(name=(cleaned or {}).get("name")).exists():
             self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
-        if self.instance.pk is None and chosen is not None and (reason := reason_not_to_bring(chosen)):
+        if self.instance.pk is None and chosen is not None and (reason := find_reason_not_to_add(chosen)):
             draft = chosen.drafts.open().first()
             if draft is not None and self.user.has_perm("retrieval.view_draft"):
                 reason = format_html("{} {}", reason, admin_link(draft))
@@ -140,8 +140,8 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
         lambda source: sync_runs.request_logged_run(source, may_remove=True),
         _("Missing documents will be removed: %s."),
     ),
-    "pause": (sync_runs.pause, _("Paused: %s.")),
-    "resume": (sync_runs.resume, _("Goes on: %s.")),
+    "pause": (sync_runs.pause_source, _("Paused: %s.")),
+    "resume": (sync_runs.resume_source, _("Goes on: %s.")),
 }
 
 
@@ -151,7 +151,7 @@ class StandingsChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        standings = find_standings(self.result_list)
+        standings = find_source_states(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
         counts = {(origin, collection): number for origin, collection, number in numbers}
@@ -301,7 +301,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
-        standing = find_standing(obj)
+        standing = find_source_state(obj)
         pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,
@@ -349,7 +349,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         name = str(source)
         self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
         with self.telling(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
-            removed = sync_runs.delete(source, with_documents=with_documents)
+            removed = sync_runs.delete_source(source, with_documents=with_documents)
             message = ngettext(
                 "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
             )

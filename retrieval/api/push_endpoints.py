@@ -44,8 +44,8 @@ from retrieval.sources.pushes import (
     PushForbidden,
     PushOutdated,
     SourceGone,
-    delete,
-    put,
+    delete_document,
+    put_document,
     read_file,
     read_text,
 )
@@ -116,7 +116,7 @@ class PushedDocumentView(_PushView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.external_id = _validated(ExternalIdField(), "external_id", kwargs["external_id"])
+        self.external_id = _validate_field(ExternalIdField(), "external_id", kwargs["external_id"])
 
     @extend_schema(operation_id="pushed_document_retrieve", responses=PushedItemSerializer)
     def get(self, request: Request, source_id: int, external_id: str) -> Response:
@@ -152,7 +152,7 @@ class PushedDocumentView(_PushView):
         else:
             sent = _validate(PushTextSerializer(data=request.data))
             data, extension = read_text(sent["text"], sent["content_type"])
-        item = put(source, request.user, _push_of(self.external_id, data, extension, sent))
+        item = put_document(source, request.user, _build_push(self.external_id, data, extension, sent))
         code = status.HTTP_200_OK if item.result == PushedItem.Result.UNCHANGED else status.HTTP_202_ACCEPTED
         return Response(PushedItemSerializer(item).data, status=code)
 
@@ -165,8 +165,8 @@ class PushedDocumentView(_PushView):
         """Delete a document. It is no error if the document was deleted before."""
         source = self.find_source()
         moment = request.query_params.get("changed_at") or None
-        changed_at = _validated(MomentField(), "changed_at", moment) if moment else None
-        delete(source, request.user, self.external_id, changed_at)
+        changed_at = _validate_field(MomentField(), "changed_at", moment) if moment else None
+        delete_document(source, request.user, self.external_id, changed_at)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -227,9 +227,9 @@ class PushBatchView(PushedDocumentView):
         if not is_staff_with(user, permission):
             raise PushForbidden(StaffWithPermission.message)
         if sent["action"] == "delete":
-            return delete(source, user, name, sent.get("changed_at"))
+            return delete_document(source, user, name, sent.get("changed_at"))
         data, extension = read_text(sent["text"], sent["content_type"])
-        return put(source, user, _push_of(name, data, extension, sent))
+        return put_document(source, user, _build_push(name, data, extension, sent))
 
 
 def _validate(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
@@ -238,14 +238,14 @@ def _validate(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
     return validated
 
 
-def _validated(field: serializers.Field[Any, Any, Any, Any], name: str, value: str) -> Any:
+def _validate_field(field: serializers.Field[Any, Any, Any, Any], name: str, value: str) -> Any:
     try:
         return field.run_validation(value)
     except ValidationError as error:
         raise ValidationError({name: error.detail}) from error
 
 
-def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> Push:
+def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> Push:
     readers = sent.get("readers")
     return Push(
         external_id=external_id,

@@ -1,7 +1,7 @@
 """Detect file formats, and refuse unsupported formats with a reason. PURE.
 
 To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or
-:func:`register` it. A test compares ``docs/formats.md`` with the formats here.
+:func:`register_formats` it. A test compares ``docs/formats.md`` with the formats here.
 """
 
 from __future__ import annotations
@@ -434,7 +434,7 @@ KNOWN_FORMATS = (
 _formats: list[Format] = list(KNOWN_FORMATS)
 
 
-def register(*formats: Format) -> None:
+def register_formats(*formats: Format) -> None:
     """Add formats. The last added ones are tried first."""
     _formats[:0] = formats
 
@@ -472,7 +472,7 @@ def accepted_files() -> str:
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
-def detect(data: bytes, filename: str) -> Format:
+def detect_format(data: bytes, filename: str) -> Format:
     """Return the format of ``data``. The content decides first, the extension of ``filename`` second.
 
     Raises: DocumentRejected for an unsupported format, or an extension that contradicts the content.

@@ -232,7 +232,9 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 def _split_into_passages(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     embedder = embedder_choice.get_embedder()
-    text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    text_chunks = chunking.split_into_chunks(
+        extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS)
+    )
     if not text_chunks:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
     if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:

@@ -17,7 +17,7 @@ from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
 from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
 from retrieval.models.natural_order import build_sort_key
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 
 
 class RecognisedPage(models.Model):
@@ -164,7 +164,7 @@ class Document(Job):
             has_ended = super().end(status, error, **values)
             if has_ended and status == self.FAILED:
                 names = {"source": self.source, "collection": self.collection.slug}
-                announce(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
+                announce_event(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
         return has_ended
 
     def become_ready(self, passages: int) -> None:

@@ -99,7 +99,7 @@ class WebhookDelivery(Job):
         return super().end(status, error, finished_at=timezone.now(), **values)
 
 
-def announce(event: str, payload: Mapping[str, Any]) -> int:
+def announce_event(event: str, payload: Mapping[str, Any]) -> int:
     """Queue the event for every active webhook that lists it, and return their number.
 
     Call it in the transaction of the change that causes the event.

@@ -18,7 +18,7 @@ from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
 from retrieval.text.block import from_rows
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
 from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
@@ -142,8 +142,8 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
     ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. If there is
     no embedder or no calibration, only equal wordings match.
     """
-    asked = normalize(question)
-    found = {pk for pk, wordings in given.items() if asked in map(normalize, wordings)}
+    asked = normalize_question(question)
+    found = {pk for pk, wordings in given.items() if asked in map(normalize_question, wordings)}
     calibration = current_calibration() if given and not found else None
     if calibration is None:
         return frozenset(found)

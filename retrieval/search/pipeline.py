@@ -34,7 +34,7 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
-from retrieval.search.ranking.fusion import boost, fuse, merge_searches
+from retrieval.search.ranking.fusion import apply_boosts, fuse_rankings, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, put_own_language_first
@@ -46,12 +46,12 @@ from retrieval.search.ranking.retrievers import (
     run_retrievers,
 )
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
-from retrieval.search.understanding.classification import classify
+from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
 from retrieval.search.understanding.named_subject import name_subject
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
 from retrieval.types import (
     Candidate,
@@ -235,7 +235,7 @@ def _prepare_question(
         text = reformulation.query
     # Vectors are computed in the background while the database looks up words. A corrected question is encoded again.
     if tuned.method is not SearchMethod.LEXICAL:
-        for searched in filter(None, (parse(text).text, join_questions(text, joined_with))):
+        for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
@@ -243,7 +243,7 @@ def _prepare_question(
         # The keyword retriever looks the words up again, and reports a failure if there is one.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
-        return _Question(asked, text, "", (), None, classify(text))
+        return _Question(asked, text, "", (), None, classify_question(text))
     if tuned.fuzzy:
         reformulation = correct_spelling(reformulation, filters)
     text = reformulation.query
@@ -255,7 +255,7 @@ def _prepare_question(
         joined=join_questions(text, joined_with),
         history=joined_with,
         reformulation=reformulation,
-        classification=classify(text),
+        classification=classify_question(text),
         named_collections=find_named_collections(text, filters.collections) if len(filters.collections) > 1 else (),
         section=section,
         codes=find_codes(text) - {section and section[1]},
@@ -391,7 +391,7 @@ def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[i
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
         return [
-            fuse(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
+            fuse_rankings(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
             for each in searches
         ]
 
@@ -434,11 +434,11 @@ def _rank_candidates(
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
-            fused = boost(fused, boosts, metadata)
+            fused = apply_boosts(fused, boosts, metadata)
     watch.record_stage("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
-        wordings = {parse(each.query).text: each.weight for each in searches}
+        wordings = {parse_question(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
             fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from core.exceptions import LeaseLost
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
@@ -111,7 +111,7 @@ def check_content(data: bytes, name: str) -> None:
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
-        formats.detect(data, name)
+        formats.detect_format(data, name)
     except DocumentRejected as error:
         said, is_unknown, _formats = str(error).partition("; supported are ")
         if is_unknown:
@@ -265,7 +265,7 @@ class Comparison:
         except (ItemFailed, AddressRefused) as error:
             self._record_failure(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
-            if reason := reason_not_to_bring(self._source.collection):
+            if reason := find_reason_not_to_add(self._source.collection):
                 raise SourceRefused(reason) from error
             self._record_failure(found, item, str(error))
         # The links of an item that cannot be read are followed as before.

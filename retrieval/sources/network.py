@@ -70,7 +70,7 @@ _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
-def resolve(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """Return the allowed addresses of ``host``. Connect only to them, because another lookup may differ.
 
     Raises: AddressRefused if an address is not allowed, SourceUnavailable if there is none.
@@ -197,7 +197,7 @@ class Client:
         self._request_seconds = request_seconds
         seconds = settings.SOURCE_TIMEOUT_SECONDS
         self._client = bounded_client(
-            resolve,
+            resolve_host,
             timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
             headers={"User-Agent": USER_AGENT},
             trust_env=False,

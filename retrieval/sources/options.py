@@ -21,7 +21,7 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.item_metadata import forget_readers, share_source_metadata
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 
 
@@ -45,7 +45,7 @@ def check_server(server: str) -> None:
     An unknown host is valid, because it may exist at the first run.
     """
     try:
-        resolve(urlsplit(server).hostname or server, 443)
+        resolve_host(urlsplit(server).hostname or server, 443)
     except AddressRefused as error:
         raise ValidationError(str(error)) from error
     except (SourceUnavailable, ValueError):

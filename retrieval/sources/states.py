@@ -40,11 +40,11 @@ class Standing:
     last: SourceRun | None
 
 
-def find_standing(source: Source) -> Standing:
-    return find_standings([source])[source.pk]
+def find_source_state(source: Source) -> Standing:
+    return find_source_states([source])[source.pk]
 
 
-def find_standings(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
+def find_source_states(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
     """Return the state of each source by its id. It takes three queries."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
@@ -101,5 +101,5 @@ def _show_time(moment: datetime | None) -> str:
 
 
 def count_states() -> dict[str, int]:
-    states = [standing.state for standing in find_standings(Source.objects.all()).values()]
+    states = [standing.state for standing in find_source_states(Source.objects.all()).values()]
     return {state.value: states.count(state) for state in SourceState}

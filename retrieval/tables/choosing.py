@@ -10,7 +10,7 @@ from math import log
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
-from retrieval.tables.linking import Kind, link
+from retrieval.tables.linking import Kind, link_question
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
@@ -46,7 +46,7 @@ class TableChoice:
     is_least: bool = False
 
 
-def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
+def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
     """Return the part of the table to show. ``near_rows`` are ordinals of rows that a search found, best first."""
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
@@ -92,7 +92,7 @@ def weigh_names(question: str, table: KnownTable) -> float:
     """
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
-    for span in link(question, table, partly=True) or []:
+    for span in link_question(question, table, partly=True) or []:
         weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
     return weight
 
@@ -125,7 +125,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
 
 
 def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
             behind = spans[at + 1 : at + 2]

@@ -28,7 +28,7 @@ class Computed:
     answer: int | None = None
 
 
-def compute(reading: TableReading, table: KnownTable) -> Computed | None:
+def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
     """Return the result; None if it depends on a cell that cannot be compared, or if no row matches.
 
     A count needs no matching row.

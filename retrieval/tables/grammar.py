@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import fold, make_singular, tokenize
+from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.names import fold_text, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 from retrieval.text.word_lists import read_words
@@ -70,7 +70,7 @@ class Condition:
         if not isinstance(value, str):
             return None
         if self.operator == "contains":
-            return any(str(words) in fold(value) for words in self.values)
+            return any(str(words) in fold_text(value) for words in self.values)
         return value in self.values or not make_cell_keys(value).isdisjoint(map(str, self.values))
 
 
@@ -113,7 +113,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
-    spans = link(question, table) if table.names_of_columns else None
+    spans = link_question(question, table) if table.names_of_columns else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
     if reading is None or (is_short and reading.operation not in (Operation.LOOK_UP, Operation.COMPARE)):

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, make_key, make_singular, split_name, squeeze, tokenize
+from retrieval.tables.names import YEAR, keep_letters_and_digits, make_key, make_singular, split_name, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 from retrieval.text.word_lists import read_words
 
@@ -39,7 +39,7 @@ class KnownRow:
     def is_of_data(self) -> bool:
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return not any(
-            (key := squeeze(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
+            (key := keep_letters_and_digits(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
             for text in texts
             if text[:1] in "TtAaSsOoMmCcGg"
         )

@@ -51,7 +51,7 @@ class QuestionSpan:
     upper: float = 0.0
 
 
-def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
+def link_question(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
 
     Words that name both a column and a cell are unclear. If ``partly`` is set, the result is never None: these words

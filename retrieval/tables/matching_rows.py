@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word
-from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import squeeze, tokenize
+from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import Operation
 
 # If a word matches more columns than this, none of them is shown.
@@ -23,7 +23,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
 
     ``choose`` picks one of several possible columns.
     """
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     words = [_find_words(question, span) for span in spans]
     conditions = [
         *_read_values(question, spans),
@@ -44,7 +44,7 @@ def is_understood(question: str, table: KnownTable, reading: TableReading) -> bo
 
     The question must name more than cells, because the words of cells may occur in any text.
     """
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
     if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
         return False
@@ -92,7 +92,7 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
+    begins = len(word) >= _SHORTEST_BEGINNING and keep_letters_and_digits(table.columns[column].name).startswith(word)
     return begins or word in table.list_column_words(column)
 
 

@@ -114,7 +114,7 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
     ]
 
 
-def load_table_of(passage: Passage, question: str) -> KnownTable | None:
+def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None:
     """Return the table that overlaps most with the passage; None if no table does."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)

@@ -72,7 +72,7 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
-        for draft in join(stretch, titles, Scanner(lines).scan()):
+        for draft in join_blocks(stretch, titles, Scanner(lines).scan()):
             lead_in = draft.lead_in and (draft.lead_in[0] + begin, draft.lead_in[1] + begin)
             yield draft.start + begin, draft.end + begin, draft.kind, lead_in
 
@@ -317,7 +317,7 @@ _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
 
-def join(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
+def join_blocks(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
     drafts = _join_titles(text, drafts)
     drafts = _join_steps(text, drafts)
     drafts = _attach_lead_ins(text, drafts)

@@ -171,7 +171,7 @@ class _Group:
         self.units += other.units
 
 
-def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
+def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """Return the passages in reading order. Together they contain every character except white space.
 
     ``budget_tokens`` is the size limit of a passage, including special tokens and ``build_heading_context()``; the text

@@ -49,7 +49,9 @@ class Mark:
     id: str = ""
 
 
-def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
+def render_with_marks(
+    markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None
+) -> str:
     """Return ``text`` as HTML with ``marks``.
 
     A mark on syntax that is not shown adds no element. Marks may overlap; the first ones are the outer elements.

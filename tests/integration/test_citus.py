@@ -16,7 +16,7 @@ from pgvector import HalfVector
 from core.database import statements_within
 from ragsite.operations.backups import BackupError, make_backup, restore_backup
 from retrieval.documents import ingestion, submission
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import SearchUnavailable
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
@@ -91,7 +91,7 @@ def on_one_server(django_db_blocker, tmp_path_factory):
 
 def test_distributed_it_finds_the_same(on_one_server):
     assert hits() == on_one_server
-    assert check() == []
+    assert find_inconsistencies() == []
     told = StringIO()
     call_command("distribute", stdout=told)
     assert told.getvalue() == "Distributed over 6 shards. Start the site again.\n"
@@ -217,7 +217,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     ingestion.ingest(waiting.pk)
     assert search("quokka", unrestricted_filters()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
-    assert check() == []
+    assert find_inconsistencies() == []
     assert hits() == on_one_server
 
 

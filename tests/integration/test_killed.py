@@ -130,14 +130,14 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(collection, ingest
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
     worker = workers.running()
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
     working_copy = Collection.objects.get(draft=draft)
     working_copy.documents.get(source="valve.md").delete()
     submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
     wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
     with held_lexeme(collection, "pump") as somebody_waits:
-        lifecycle.publish(draft)
+        lifecycle.publish_draft(draft)
         wait_until(somebody_waits, 30, "a publication under way")
         worker.kill()
     assert Draft.objects.get().status == Draft.Status.PUBLISHING

@@ -380,6 +380,6 @@ def judge(answer):
 def begin_draft(shelf):
     from retrieval.documents.drafts import lifecycle
 
-    draft = lifecycle.begin(shelf.collection)
-    lifecycle.resume(draft.pk)
+    draft = lifecycle.begin_draft(shelf.collection)
+    lifecycle.resume_draft(draft.pk)
     return draft

@@ -42,7 +42,7 @@ def make(folder: Path) -> None:
     from retrieval import webhooks
     from retrieval.management.prepared import migrate
     from retrieval.models import Chunk, Collection, Document, Webhook, WebhookDelivery
-    from retrieval.models.webhook import announce
+    from retrieval.models.webhook import announce_event
     from tests.support.evaluation_sets import measured, set_of
     from tests.support.sources import make_source
 
@@ -89,7 +89,7 @@ def make(folder: Path) -> None:
     secrets["webhook"] = webhooks.new_secret()
     webhook.give_secret(secrets["webhook"])
     webhook.save()
-    announce(
+    announce_event(
         Webhook.Event.DOCUMENT_FAILED, {"document": 0, "source": "scan.pdf", "collection": "manuals", "error": "…"}
     )
     WebhookDelivery.objects.update(status=WebhookDelivery.Status.DONE, response_status=204)

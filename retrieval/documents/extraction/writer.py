@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
@@ -137,21 +137,21 @@ class MarkdownWriter:
         self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
-        if title := strip_title(canonical(words)):
+        if title := strip_title(make_canonical(words)):
             start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
             self.sections.append(Section(start, level, title))
 
     def add_paragraph(self, words: str) -> None:
-        if words := canonical(words).strip():
+        if words := make_canonical(words).strip():
             self._add(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        if words := " ".join(canonical(words).split()):
+        if words := " ".join(make_canonical(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
             self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
 
     def add_markdown(self, text: str) -> None:
-        if text := canonical(text).strip():
+        if text := make_canonical(text).strip():
             start = self._add(text)
             sections, protected = parse_structure(text)
             self.sections += [replace(section, start=section.start + start) for section in sections]
@@ -159,7 +159,7 @@ class MarkdownWriter:
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add a table whose first row is the header. Empty rows are left out."""
-        if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
+        if table := write_markdown_table([[" ".join(make_canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
 
@@ -180,7 +180,7 @@ class MarkdownWriter:
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
-        lines = [" ".join(canonical(words).split()) for words in paragraphs]
+        lines = [" ".join(make_canonical(words).split()) for words in paragraphs]
         if words := "\n> ".join(filter(None, lines)):
             self.add_paragraph(f"> Notes: {words}")
 

@@ -53,7 +53,7 @@ def load_library() -> Any:
     raise EngineMissing("Tesseract's library is not installed.")
 
 
-def version() -> str:
+def read_version() -> str:
     return str(load_library().TessVersion().decode())
 
 
@@ -64,7 +64,7 @@ def find_data_folder() -> Path:
     raise EngineMissing("No data of Tesseract's languages is installed.")
 
 
-def languages() -> list[str]:
+def list_languages() -> list[str]:
     return sorted(path.stem for path in find_data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 

@@ -169,7 +169,7 @@ def require_guards(is_required: bool) -> None:
     _template.requires_guards = is_required
 
 
-def state() -> SandboxState:
+def read_sandbox_state() -> SandboxState:
     """Return the sandbox's state. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()

@@ -186,7 +186,7 @@ class LocalEmbedder(OnnxEmbedder):
             if model.startswith(("/", ".", "~")):
                 raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
             try:
-                folder = model_files.fetch(
+                folder = model_files.fetch_model(
                     model,
                     cache_dir,
                     kind="embedding model",

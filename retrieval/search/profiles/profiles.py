@@ -22,7 +22,7 @@ from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.fusion_methods import METHODS
-from retrieval.gates import PublicationRefused, objections_to
+from retrieval.gates import PublicationRefused, find_objections
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import NO_RERANKER, ImproperProfile, ProfileSettings, from_json
@@ -172,7 +172,7 @@ def add_version(
         )
 
 
-def publish(
+def publish_profile(
     version: SearchProfileVersion,
     published_by: AbstractBaseUser | AnonymousUser | None = None,
     *,
@@ -187,7 +187,7 @@ def publish(
     by = published_by.pk if published_by else None
     with transaction.atomic():
         _lock_publications()
-        objections = objections_to(version)
+        objections = find_objections(version)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
@@ -206,7 +206,7 @@ def publish(
     return publication
 
 
-def withdraw() -> SearchProfileVersion | None:
+def withdraw_profile() -> SearchProfileVersion | None:
     with transaction.atomic():
         _lock_publications()
         version = find_published_version()

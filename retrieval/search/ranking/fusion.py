@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # method.
 
 
-def boost(
+def apply_boosts(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
     """Return the candidates, best first, after each boost whose key and value their ``metadata`` contain.
@@ -116,7 +116,7 @@ FULL_WORD_SHARE = 0.6
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
-def fuse(
+def fuse_rankings(
     plan: SearchPlan,
     rankings: Sequence[Ranking],
     scores: RetrieverScores | None = None,

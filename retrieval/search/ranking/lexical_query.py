@@ -14,8 +14,8 @@ from retrieval.index.term_statistics import (
     list_mixed_collections,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote
-from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote_lexeme
+from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.search.understanding.vocabulary import (
     Expansion,
     expand_term,
@@ -218,7 +218,7 @@ class LexicalQuery:
         """The terms with upper bounds of their scores. Terms without a lexeme of ``matching`` are common."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
-            Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
+            Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
             for lexeme, idf in self.idf.items()
         ]
         for expansions in self.expansions.values():
@@ -227,7 +227,7 @@ class LexicalQuery:
                 if alike:
                     terms.append(
                         Term(
-                            notation=f"( {' | '.join(quote(each.lexeme) for each in alike)} )",
+                            notation=f"( {' | '.join(quote_lexeme(each.lexeme) for each in alike)} )",
                             bound=max(each.weight for each in alike) * self.largest_weight,
                             document_frequency=sum(each.document_frequency for each in alike),
                             common=common,
@@ -237,7 +237,7 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        return join_with_and([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+        return join_with_and([" | ".join(quote_lexeme(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
         pk = chunk.collection_id
@@ -281,7 +281,7 @@ def build_queries(
     for unquoted words that no passage contains. Words that occur only in documents hidden from ``readers`` are treated
     as missing. Raises: InvalidQuery.
     """
-    parsed = parse(question)
+    parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)
     if not collections:
         return []

@@ -27,7 +27,7 @@ from retrieval.rights.search_filters import build_document_condition
 from retrieval.search.ranking.lexical_query import build_chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
-from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Up to this many rows, comparing every row is exact and as fast as the index.
@@ -106,7 +106,7 @@ class VectorRanker(Ranker):
 
     @cached_property
     def _parsed(self) -> ParsedQuestion:
-        return parse(self._question)
+        return parse_question(self._question)
 
     @cached_property
     def _query(self) -> HalfVector:

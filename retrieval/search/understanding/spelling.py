@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rapidfuzz.distance import OSA
 
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.word_lists import read_words
 
 _TOKEN = re.compile(
@@ -188,7 +188,7 @@ def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replac
     ]
     if not words:
         return []
-    unquoted = parse(question).unquoted
+    unquoted = parse_question(question).unquoted
     unknown = {word.lower() for word in vocabulary.find_unknown_words(unquoted)}
     return [token for token in words if token.lower in unknown]
 

@@ -43,7 +43,7 @@ class ParsedQuestion:
         return bool(self.phrases or self.excluded)
 
 
-def parse(question: str) -> ParsedQuestion:
+def parse_question(question: str) -> ParsedQuestion:
     """Return the parts of the question. If there are no operators, ``text`` is the question with single spaces.
 
     Raises: InvalidQuery if the question only excludes words.

@@ -40,7 +40,7 @@ from retrieval.sources.airbyte.streams import (
     find_stream,
     is_deleted,
     list_chosen,
-    name_of,
+    read_stream_name,
     select_stream_options,
 )
 from retrieval.sources.kinds.wikis import build_page
@@ -130,7 +130,7 @@ def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dic
 
 
 def _build_stream_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
-    names = dict.fromkeys([*map(name_of, found["streams"]), *chosen])
+    names = dict.fromkeys([*map(read_stream_name, found["streams"]), *chosen])
     fields: dict[str, forms.Field] = {
         "streams": forms.MultipleChoiceField(
             label=_("Streams"),

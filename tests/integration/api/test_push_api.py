@@ -469,7 +469,7 @@ def test_documents_that_came_otherwise_are_left_alone(api, source, ingest, colle
 def test_a_draft_keeps_documents_out(api, source, collection):
     put(api, source)
     read(Document.objects.get())
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     for response in (put(api, source, text="New."), api.delete(at(source, "page-1")), put(api, source, "b")):
         assert response.status_code == 409
         assert "draft" in response.json()["detail"]

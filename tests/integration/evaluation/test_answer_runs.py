@@ -182,7 +182,7 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
 
 def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     add_questions(answers)
-    profiles.publish(version_of(BY_MEANING))
+    profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
     in_force, wanted = profiles.active_profile(), profiles.name_version(version)
@@ -206,7 +206,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
 def test_a_gate_does_not_pass_what_no_question_expects(answers):
     answers.questions.filter(expects_refusal=True).delete()
     answers.questions.update(expected_answer="", must=["3450 grams"])
-    profiles.publish(version_of(BY_MEANING))
+    profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
     for profile in (profiles.active_profile(), profiles.name_version(version)):

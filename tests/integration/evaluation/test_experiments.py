@@ -63,7 +63,7 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     before = profiles.choose_profile(controlled.subject)
     assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
-    profiles.publish(versions()[0])
+    profiles.publish_profile(versions()[0])
     assert profiles.choose_profile(controlled.subject) == before
     assert choose(outside.subject) is None
     assert profiles.choose_profile(outside.subject) == profiles.active_profile()

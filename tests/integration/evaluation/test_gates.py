@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def meaning(evaluation_set):
     """In force before there was a gate."""
     version = version_of(BY_MEANING)
-    profiles.publish(version)
+    profiles.publish_profile(version)
     return version
 
 
@@ -44,7 +44,7 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     assert [run.profile_name for run in requested] == ["default v2", "default v1"]
     assert gates.check(policy, words).verdict is Verdict.RUNNING
     with pytest.raises(PublicationRefused, match="is being measured"):
-        profiles.publish(words)
+        profiles.publish_profile(words)
     measure_all()
     checked = gates.check(policy, words)
     run, baseline = checked.candidate.run, checked.in_force.run
@@ -54,11 +54,11 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     pretend_many(run, [0] * 6)
     assert gates.check(policy, words).verdict is Verdict.WORSE
     with pytest.raises(PublicationRefused, match=r"significantly worse than default v1: hit@10 -1.000"):
-        profiles.publish(words)
+        profiles.publish_profile(words)
     # The profile is worse on one question of six: the interval contains 0.
     pretend_many(run, [0, 1, 1, 1, 1, 1])
     assert gates.check(policy, words).verdict is Verdict.PASSED
-    profiles.publish(words)
+    profiles.publish_profile(words)
     assert profiles.find_published_version() == words
 
 
@@ -102,9 +102,9 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
 ):
     same = version_of(BY_MEANING, "other")
     assert gates.check(policy, same).verdict is Verdict.IN_FORCE
-    profiles.publish(same)
+    profiles.publish_profile(same)
     assert profiles.find_published_version() == same
-    profiles.withdraw()
+    profiles.withdraw_profile()
     assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
     measure_all()
     assert gates.check(policy, words).comparison is not None
@@ -113,24 +113,24 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
 def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy, words):
     ExpectedPassage.objects.all().delete()
     with pytest.raises(PublicationRefused, match="nothing can be measured"):
-        profiles.publish(words)
+        profiles.publish_profile(words)
     GatePolicy.objects.update(required_for_publishing=False)
-    profiles.publish(words)
+    profiles.publish_profile(words)
 
 
 def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog):
     admin = User.objects.create_user("ada")
-    publication = profiles.publish(words, admin, override="  The customer waits.  ")
+    publication = profiles.publish_profile(words, admin, override="  The customer waits.  ")
     assert profiles.find_published_version() == words
     publication.refresh_from_db()
     assert (publication.published_by, publication.override) == (admin, "The customer waits.")
     assert "have not both been measured" in publication.objections[0]["reason"]
     assert "published against objections" in caplog.text
     with pytest.raises(PublicationRefused):
-        profiles.publish(version_of(BY_WORDS, top_k=3), admin, override="   ")
+        profiles.publish_profile(version_of(BY_WORDS, top_k=3), admin, override="   ")
     # There are no objections to override.
     GatePolicy.objects.all().delete()
-    assert profiles.publish(words, admin, override="because").override == ""
+    assert profiles.publish_profile(words, admin, override="because").override == ""
 
 
 def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, caplog):
@@ -140,7 +140,7 @@ def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, cap
 
     monkeypatch.setattr(publication_gates, "GATES", [Gate(broken, guards=lambda _: False)])
     with pytest.raises(PublicationRefused, match="A gate could not be checked: DataError"):
-        profiles.publish(words)
+        profiles.publish_profile(words)
     assert "could not be asked about default v2" in caplog.text
-    profiles.publish(words, override="The gate is broken.")
+    profiles.publish_profile(words, override="The gate is broken.")
     assert profiles.find_published_version() == words

@@ -180,7 +180,7 @@ def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
 def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evaluation_set):
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
     first, second = version_of(BY_MEANING), version_of(BY_WORDS)
-    profiles.publish(first, override="the first one")
+    profiles.publish_profile(first, override="the first one")
     publish = reverse("admin:retrieval_searchprofile_publish", args=[second.pk])
     refused = admin.post(publish)
     assert refused.status_code == 409

@@ -129,8 +129,8 @@ def test_collections_and_profiles_are_recorded(boss, collection):
     collection.visibility = "staff"
     collection.save()
     version = profiles.add_version(SearchProfile.objects.create(slug="new", name="New"), ProfileSettings())
-    profiles.publish(version, boss)
-    profiles.withdraw()
+    profiles.publish_profile(version, boss)
+    profiles.withdraw_profile()
     assert entries("collection.changed")[0].details["visibility"] == ["public", "staff"]
     for action in ("profile.added", "profile_version.added", "publication.added", "profile_version.withdrawn"):
         assert len(entries(action)) == 1, action
@@ -253,7 +253,7 @@ def test_names_of_documents_are_shown_to_those_who_may_read_all_of_them(client, 
 def test_documents_of_a_working_copy_are_not_recorded_one_by_one(collection, ingest):
     from retrieval.documents.drafts import lifecycle
 
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     Draft.objects.update(status=Draft.Status.OPEN)
     ingest(Collection.objects.get(pk=draft.working_copy_id), "a.md", "# A\n\nWords.")
     assert not entries("document.added")

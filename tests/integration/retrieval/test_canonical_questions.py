@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from chat.pages.suggestions import suggestions
 from retrieval.documents import ingestion
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
 from retrieval.rights.search_filters import unrestricted_filters
@@ -41,16 +41,16 @@ def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):
     assert found("sabbatical") == []
     rewrite_questions(chunk, [RARE])
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
     assert CollectionStatistics.objects.get(pk=collection.pk).version == version + 1
     rewrite_questions(chunk, ["What about days off?"])
     assert found("sabbatical") == []
     assert not Lexeme.objects.filter(lexeme__startswith="sabbat").exists()
-    assert check() == []
+    assert find_inconsistencies() == []
     rewrite_questions(chunk, [])
     chunk.refresh_from_db()
     assert (chunk.canonical_questions, chunk.questions_edited) == ([], True)
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, ingest):
@@ -61,7 +61,7 @@ def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, in
     assert (kept.canonical_questions, kept.questions_edited) == ([RARE], True)
     assert document.chunks.filter(questions_edited=False).count() == document.chunks.count() - 1
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, ingest, monkeypatch):
@@ -71,7 +71,7 @@ def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, in
     assert anew.pk != chunk.pk
     assert (anew.canonical_questions, anew.questions_edited) == ([RARE], True)
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, ingest, monkeypatch):
@@ -150,7 +150,7 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
         )
         assert document.status == Document.Status.READY
         assert document.chunks.get().canonical_questions == []
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_headings_that_ask_are_suggested(collection, ingest):

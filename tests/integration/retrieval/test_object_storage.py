@@ -12,7 +12,7 @@ from ragsite.operations.backups import make_backup
 from retrieval import readiness
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, find_orphaned_files
-from retrieval.documents.reconciliation import check as check_indexes
+from retrieval.documents.reconciliation import find_inconsistencies as check_indexes
 from retrieval.models import Document
 from tests.support.source_servers import S3Remote
 

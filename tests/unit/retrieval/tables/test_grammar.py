@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.tables.computing import compute
+from retrieval.tables.computing import compute_result
 from retrieval.tables.grammar import read_question
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation
@@ -79,7 +79,7 @@ Total,Total,24,30,30,84
 def ask(question, table):
     """Return the computation in one line: the operation and its answer; a dash if there is none."""
     reading = read_question(question, table)
-    computed = compute(reading, table) if reading is not None else None
+    computed = compute_result(reading, table) if reading is not None else None
     if computed is None:
         return "-"
     if computed.value:
@@ -92,7 +92,7 @@ def ask(question, table):
 def rows(question, table):
     """Return the names of the first rows that the question chooses."""
     reading = read_rows(question, table, min)
-    computed = compute(reading, table) if reading is not None else None
+    computed = compute_result(reading, table) if reading is not None else None
     return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
 
 

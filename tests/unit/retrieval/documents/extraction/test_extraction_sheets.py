@@ -19,7 +19,7 @@ from retrieval.documents.extraction.sheets import Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
 from retrieval.models.left_out import explain
 from retrieval.tables.table_reading import read_tables
-from retrieval.text.chunking import chunk
+from retrieval.text.chunking import split_into_chunks
 from retrieval.text.extracted import ExtractionLimits
 
 PRICES = """# Prices
@@ -124,7 +124,9 @@ def test_times_and_truth_of_an_old_workbook():
 
 
 def test_rows_are_cited_by_their_sheet_however_small_it_is():
-    chunks = chunk(extract(saved(prices()), "prices.xlsx"), lambda texts: [len(text) // 4 for text in texts], 300)
+    chunks = split_into_chunks(
+        extract(saved(prices()), "prices.xlsx"), lambda texts: [len(text) // 4 for text in texts], 300
+    )
     assert [each.heading_path for each in chunks] == [("Prices",), ("Prices", "Pump list"), ("Quarters",)]
 
 
