@@ -26,14 +26,14 @@ from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapF
 from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
-from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
+from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, render_badge
 from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import build_passage_url
 from retrieval.sources.network import resolve_host
-from retrieval.sources.options import SecretField, warn_of_removed_secret
+from retrieval.sources.options import SecretField, warn_about_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -151,7 +151,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def progress(self, answer: Answer) -> SafeString:
-        return badge(answer.status, answer.get_status_display())
+        return render_badge(answer.status, answer.get_status_display())
 
     @admin.display(description=_("retrievers that did not answer"))
     def legs_missing(self, answer: Answer) -> str:
@@ -269,7 +269,7 @@ class LanguageModelAdmin(PageAdmin):
         if form.cleaned_data["api_key"]:
             obj.api_key = form.cleaned_data["api_key"]
         super().save_model(request, obj, form, change)
-        warn_of_removed_secret(request, obj)
+        warn_about_removed_secret(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
         test = self.button_path("<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel")

@@ -87,7 +87,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
-    def telling(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
+    def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
         """Return a context that shows the message of a refusal instead of raising it."""
         return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
@@ -156,13 +156,13 @@ class StretchFilter(admin.FieldListFilter):
     def _names(self) -> tuple[str, str]:
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
-    def given(self) -> list[str]:
+    def list_typed_bounds(self) -> list[str]:
         """Return the two numbers in the address as text; "" for a missing one."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        given = zip(self._names(), self.given(), strict=True)
+        given = zip(self._names(), self.list_typed_bounds(), strict=True)
         self.used_parameters = {name: [value] for name, value in given if value}
         found: QuerySet[Any] | None = super().queryset(request, queryset)
         return queryset if found is None else found
@@ -181,7 +181,7 @@ class StretchFilter(admin.FieldListFilter):
         own = self._names()
         self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
         counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
-        given = self.given()
+        given = self.list_typed_bounds()
         yield {
             "selected": not any(given),
             "query_string": changelist.get_query_string(remove=own),
@@ -203,7 +203,7 @@ def name_page(target: Model | type[Model]) -> str:
     return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
 
 
-def go_to(target: Model | type[Model]) -> HttpResponseRedirect:
+def redirect_to(target: Model | type[Model]) -> HttpResponseRedirect:
     return redirect(name_page(target), *([target.pk] if isinstance(target, Model) else []))
 
 
@@ -215,15 +215,15 @@ def admin_link(target: Model | type[Model], label: object = None, **narrowed: ob
     return format_html('<a href="{}">{}</a>', address, target if label is None else label)
 
 
-def badge(status: str, label: object) -> SafeString:
+def render_badge(status: str, label: object) -> SafeString:
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
 def job_badge(job: Any, label: object = None) -> SafeString:
     """Return the job's status as a badge. A job that failed and waits for its next attempt is shown as failed."""
     if job.status == job.Status.QUEUED and job.error:
-        return badge("failed", _t("failed, will be tried again"))
-    return badge(job.status, label or job.get_status_display())
+        return render_badge("failed", _t("failed, will be tried again"))
+    return render_badge(job.status, label or job.get_status_display())
 
 
 def count_deletion(

@@ -129,5 +129,5 @@ class Breaker:
 _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 
 
-def states() -> dict[str, BreakerState]:
+def list_breaker_states() -> dict[str, BreakerState]:
     return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

@@ -58,7 +58,7 @@ def release_connections() -> None:
 # PostgreSQL's binary form is used, because a vector as text takes three times as long to read.
 
 
-def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a statement on this thread's connection, within its transaction.
 
     The statement gives the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
@@ -74,7 +74,7 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Run a transaction whose statements may take ``seconds`` each, or the question's remaining time.
 
     Raises: OperationalError if a statement takes longer.

@@ -32,7 +32,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def limit(seconds: float) -> Iterator[Deadline]:
+def limit_time(seconds: float) -> Iterator[Deadline]:
     """Give a block at most ``seconds``, or the remaining time of an outer limit if that is shorter."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds

@@ -1,6 +1,6 @@
 """HTTP clients that connect only to allowed addresses, and whose requests end in time.
 
-A timeout of httpx limits each read. `deadline.limit` limits the whole request.
+A timeout of httpx limits each read. `deadline.limit_time` limits the whole request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
     """Return a client that connects only to the addresses from ``resolve``, also after redirects.
 
-    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit` is over.
+    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit_time` is over.
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):

@@ -28,7 +28,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
     for pk in ids:
         started = time.monotonic()
         try:
-            send(model.TASK, pk)
+            send_job(model.TASK, pk)
         except OperationalError as error:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
@@ -45,7 +45,7 @@ def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
-def send(task: str, pk: int) -> None:
+def send_job(task: str, pk: int) -> None:
     current_app.send_task(task, (pk,))
 
 
@@ -87,13 +87,13 @@ def sweep_all() -> None:
     for model in apps.get_models():
         if issubclass(model, Job):
             try:
-                sweep(model)
+                enqueue_forgotten_jobs(model)
             except _list_outage_errors():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
 
-def sweep(model: type[Job]) -> int:
+def enqueue_forgotten_jobs(model: type[Job]) -> int:
     """Free the jobs of silent workers, and send a task for each job without one; return the number of tasks."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())

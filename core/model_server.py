@@ -103,7 +103,7 @@ class ModelServer:
         content = bytearray()
         remaining = max(0.0, ends_at - time.monotonic())
         with (
-            deadline.limit(remaining),
+            deadline.limit_time(remaining),
             self._open_client().stream("POST", self.url, json=body, timeout=remaining) as response,
         ):
             for piece in response.iter_bytes():

@@ -34,7 +34,7 @@ class Arm(StrEnum):
     TREATMENT = "treatment"
 
 
-def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
+def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """Return the visitor's arm, or None if the visitor takes no part. Both arms are equally likely.
 
     If ``traffic_share`` grows, visitors keep their arms. An empty ``subject`` has no arm.

@@ -34,7 +34,7 @@ class Expectations:
     refusal: bool = False
 
     @property
-    def says_of_text(self) -> bool:
+    def has_text_expectations(self) -> bool:
         return bool(self.must or self.must_not) or self.longest is not None
 
 
@@ -58,7 +58,7 @@ class Grade:
         return not self.missing and not self.forbidden
 
 
-def grade(
+def grade_answer(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
     """Return the grade of an answer with this ``text``, shown with the texts ``beside`` it.

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
-from evaluation.arms import Arm, Effect, assign, estimate_effect
+from evaluation.arms import Arm, Effect, assign_arm, estimate_effect
 from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
@@ -31,7 +31,7 @@ class ExperimentRefused(Exception):
     """An error: the experiment cannot be started or ended now. The admin reads the message."""
 
 
-def choose(subject: str) -> NamedProfile | None:
+def choose_profile(subject: str) -> NamedProfile | None:
     """Return the search profile of the visitor's arm; None if no experiment runs, or the visitor takes no part.
 
     Raises: ImproperProfile if the arm's settings cannot be read.
@@ -52,10 +52,10 @@ def choose(subject: str) -> NamedProfile | None:
 
 
 def find_arm(experiment: Experiment, subject: str) -> Arm | None:
-    return assign(experiment.salt, subject, experiment.traffic_share)
+    return assign_arm(experiment.salt, subject, experiment.traffic_share)
 
 
-register_chooser(choose)
+register_chooser(choose_profile)
 
 
 # Returns a row for each visitor, because the answers of one visitor are not independent. Answers that did not use the
@@ -135,7 +135,7 @@ class Report:
         return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
 
 
-def report(experiment: Experiment) -> Report:
+def build_report(experiment: Experiment) -> Report:
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -187,7 +187,7 @@ def format_points(difference: float) -> str:
     return f"{format_fixed(100 * difference, 1, signed=True)} pp"
 
 
-def start(experiment: Experiment, started_by: User) -> Experiment:
+def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
     Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
@@ -215,7 +215,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
     return experiment
 
 
-def end(experiment: Experiment, ended_by: User) -> Experiment:
+def end_experiment(experiment: Experiment, ended_by: User) -> Experiment:
     """End a running experiment, and store its conclusion. Raises: ExperimentRefused if it does not run."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
@@ -223,6 +223,6 @@ def end(experiment: Experiment, ended_by: User) -> Experiment:
             raise ExperimentRefused(_t("This experiment does not run."))
         experiment.state = Experiment.State.ENDED
         experiment.ended_at, experiment.ended_by_id = timezone.now(), ended_by.pk
-        experiment.conclusion = describe_verdict(report(experiment))
+        experiment.conclusion = describe_verdict(build_report(experiment))
         experiment.save()
     return experiment

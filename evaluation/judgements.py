@@ -127,7 +127,7 @@ def request_forgotten() -> int:
 logger = logging.getLogger(__name__)
 
 
-def judge(judgement_id: int) -> Judgement | None:
+def judge_answer(judgement_id: int) -> Judgement | None:
     """Try to judge once; return the judgement, or None if another worker has its lease.
 
     An error is stored, with the time of the next attempt if another may succeed.

@@ -232,5 +232,5 @@ def percentiles(values: Sequence[float]) -> Percentiles:
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 
-def rounded(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
+def round_figures(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
     return {name: round(value, digits) for name, value in asdict(figures).items()}

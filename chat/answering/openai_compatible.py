@@ -12,7 +12,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimate_tokens
+from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose_prompt, estimate_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
@@ -97,7 +97,7 @@ class OpenAICompatibleGenerator:
             tables = None
         room_tokens = min(MOST_RESULT_TOKENS, int(RESULTS_SHARE * limits.context_tokens))
         taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
-        prompt = compose(
+        prompt = compose_prompt(
             draft.question,
             sources,
             today=timezone.localdate(),

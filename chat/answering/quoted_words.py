@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.database import fetch
+from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
 # A quote that was found in this version of the text is not searched again. The comparison ignores white space, because
@@ -53,7 +53,7 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     found = [FoundQuote()] * len(quoted)
     if not quoted:
         return found
-    rows = fetch(
+    rows = fetch_rows(
         _FIND,
         [
             [each.document_id for each in quoted],
@@ -115,7 +115,7 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
     found: list[list[NearPlace]] = [[] for _ in quoted]
     if not quoted:
         return []
-    rows = fetch(
+    rows = fetch_rows(
         _FIND_NEAR,
         [[each.document_id for each in quoted], [each.quote for each in quoted], [each.section for each in quoted]],
     )

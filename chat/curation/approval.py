@@ -71,7 +71,7 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
         ApprovedSource.objects.bulk_create(rows)
 
 
-def approve(approved: ApprovedAnswer, by: Any) -> None:
+def approve_answer(approved: ApprovedAnswer, by: Any) -> None:
     approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
     approved.flag, approved.flagged_at, approved.told_at = "", None, None
     approved.save()

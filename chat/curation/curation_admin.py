@@ -20,9 +20,9 @@ from chat.answering.results import find_snippet
 from chat.curation import approval
 from chat.debugging.candidates import snippet
 from chat.models import ApprovedAnswer
-from chat.pages.cards import place
-from chat.pages.plain_text import plain
-from core.admin_base import ConditionFilter, badge
+from chat.pages.cards import describe_place
+from chat.pages.plain_text import convert_to_plain_text
+from core.admin_base import ConditionFilter, render_badge
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
@@ -69,7 +69,7 @@ class OfferedPassage:
     @property
     def where(self) -> str:
         passage = self.passage
-        return place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        return describe_place(passage.collection_name, passage.section, passage.page, passage.page_unit)
 
     @property
     def label(self) -> SafeString:
@@ -89,7 +89,7 @@ class OfferedPassage:
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
-    text, asked = plain(passage.content), find_stem_set(question)
+    text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, replace(passage, content=text)))
     return snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
@@ -194,7 +194,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
 
     def keep(self, approved: ApprovedAnswer) -> None:
         if approved.state == ApprovedAnswer.State.APPROVED:
-            approval.approve(approved, self.user)
+            approval.approve_answer(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
         chosen = [chunks[value] for value in self.cleaned_data["passages"]]
         rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
@@ -230,8 +230,8 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         if approved._state.adding:
             return "-"
         if approved.flag:
-            return badge("failed", approved.get_flag_display())
-        return badge(_BADGES[ApprovedAnswer.State(approved.state)], approved.get_state_display())
+            return render_badge("failed", approved.get_flag_display())
+        return render_badge(_BADGES[ApprovedAnswer.State(approved.state)], approved.get_state_display())
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": request.user.pk, **super().get_changeform_initial_data(request)}

@@ -51,7 +51,7 @@ class ShownPassage:
         return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
-    def borders_href(self) -> str:
+    def passage_limits_href(self) -> str:
         """Return the address of the document's page that shows where passages begin and end."""
         return self.href.replace("?", "?passages=1&", 1)
 

@@ -19,7 +19,7 @@ from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
-from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.pages.filters import build_chips
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
@@ -54,7 +54,7 @@ class Panel:
         return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
-    def lead(self) -> float | None:
+    def lead_of_first_hit(self) -> float | None:
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -163,7 +163,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
         notes.append(_("The filters of the question are left out: they are not shown to you."))
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
-        members = Document.objects.filter(pk__in=answer.document.list_with_members()).readable_by(request.user)
+        members = Document.objects.filter(pk__in=answer.document.list_own_and_member_ids()).readable_by(request.user)
         filters["documents"] = sorted(members.values_list("pk", flat=True))
     if trace.joined_query:
         notes.append(
@@ -181,7 +181,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     panel = build_panel(answer, request.user)
@@ -201,7 +201,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))

@@ -20,7 +20,7 @@ from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
 from chat.debugging.candidates import ShownPassage, load_shown
 from chat.models import Answer
-from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
@@ -122,7 +122,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
     restrictions = to_restrictions(answer.asked_filters)
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
-        restrictions["documents"] = tuple(answer.document.list_with_members())
+        restrictions["documents"] = tuple(answer.document.list_own_and_member_ids())
     return build_filters(viewer, collection.slug if collection else "", **restrictions)
 
 
@@ -214,7 +214,7 @@ def _pair(
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     context = {"answer": answer, "ranks": search_again(answer, request.user)}

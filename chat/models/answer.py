@@ -267,7 +267,7 @@ class Answer(Leased):
         collection = self.collection if document is None else document.collection
         restrictions = to_restrictions(self.asked_filters)
         if document is not None:
-            restrictions["documents"] = tuple(document.list_with_members())
+            restrictions["documents"] = tuple(document.list_own_and_member_ids())
         return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)
 
     def list_earlier(self, most: int) -> list[Answer]:

@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.pages.cards import build_result_cards
-from chat.pages.plain_text import is_table_row, plain
+from chat.pages.plain_text import convert_to_plain_text, is_table_row
 from chat.payload_types import AlternativePayload, CompletedPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
@@ -58,7 +58,7 @@ def _render_table(table: TablePayload) -> str:
 
 
 def _render_quote(quote: str) -> str:
-    return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
+    return convert_to_plain_text(quote) if is_table_row(quote.strip()) else strip_markup(quote)
 
 
 def describe_approval(by: str, on: date) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.quoted_words import NearPlace, find_near_places, find_quotes
 from chat.models import Citation
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from retrieval.passage_address import build_passage_url
 
 _COMPARED_CHARACTERS = 4000
@@ -106,8 +106,8 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
         marker=citation.marker,
         title=citation.document_title,
         kind=kind,
-        then=plain(citation.quote)[:_COMPARED_CHARACTERS],
-        now=plain(place.text)[:_COMPARED_CHARACTERS],
+        then=convert_to_plain_text(citation.quote)[:_COMPARED_CHARACTERS],
+        now=convert_to_plain_text(place.text)[:_COMPARED_CHARACTERS],
         href=build_passage_url(citation.document_id, place.start, place.end),
     )
 

@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
-def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
+def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
     """Return suggested questions with their collections: from the ``chosen`` one, or from all, mixed.
 
     Cached for an hour.
@@ -52,7 +52,7 @@ def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
 
 
-def questions_of(document: Document) -> list[tuple[str, Collection]]:
+def list_questions(document: Document) -> list[tuple[str, Collection]]:
     """Return the most specific questions of the document."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")

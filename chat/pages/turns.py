@@ -21,7 +21,7 @@ from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_r
 from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection as DocumentCollection
@@ -156,7 +156,7 @@ class ShownTurn:
         at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
         markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
         text = remove_markers(self.answer.text, markers or None)
-        return " ".join(filter(None, [self.doubt_summary, plain(text)]))
+        return " ".join(filter(None, [self.doubt_summary, convert_to_plain_text(text)]))
 
 
 def build_turn(

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
-from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, badge, job_badge
+from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, job_badge, render_badge
 from evaluation import judgements as judgement_requests
 from evaluation.figures import format_fixed, format_percent, format_whole
 from evaluation.judgements import count_spent_tokens
@@ -29,9 +29,9 @@ EXCERPT_CHARACTERS = 160
 
 def score_text(score: Score) -> SafeString:
     if score.score is None:
-        return badge("failed", _t("error"))
+        return render_badge("failed", _t("error"))
     text = format_fixed(score.score, 2)
-    return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
+    return render_badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
 class ShowsJudgements:

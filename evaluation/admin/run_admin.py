@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
+from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, job_badge, render_badge
 from evaluation.charts import Drawing, draw_line_chart
 from evaluation.figures import day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
@@ -33,7 +33,7 @@ from evaluation.runs.results import (
     QuestionPair,
     RunComparison,
     RunMeasure,
-    compare,
+    compare_runs,
     find_measure,
     list_results,
     read_interval,
@@ -53,7 +53,7 @@ _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 
 
 def run_badge(run: EvaluationRun) -> SafeString:
     if run.unreliable_reason:
-        return badge("failed", _t("not to be relied on"))
+        return render_badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
         return job_badge(run)
     progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
@@ -61,7 +61,7 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
+    return "" if run.draft_id is None else render_badge("pending", _t("draft #%d") % run.draft_id)
 
 
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
@@ -172,12 +172,12 @@ def verdict_badge(result: AnswerResult) -> SafeString:
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
     if not verdicts:
-        return badge("pending", _t("not measured"))
+        return render_badge("pending", _t("not measured"))
     if all(verdicts):
-        return badge("ready", _t("right"))
+        return render_badge("ready", _t("right"))
     if result.expects_refusal:
-        return badge("failed", _t("wrong: answered"))
-    return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
+        return render_badge("failed", _t("wrong: answered"))
+    return render_badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
 
 
 def metric_label(metric: str) -> str:
@@ -239,7 +239,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.action(description=_("Cancel"), permissions=["act"])
     def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:
-        number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
+        number = queue.cancel_runs(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -291,6 +291,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
         if (run.evaluation_set_id, run.kind) != (baseline.evaluation_set_id, baseline.kind):
             raise Http404
-        comparison = compare(run, baseline, request.GET.get("metric", ""))
+        comparison = compare_runs(run, baseline, request.GET.get("metric", ""))
         context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
         return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)

@@ -11,9 +11,9 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
-from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, go_to, job_badge
-from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
-from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
+from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge, redirect_to
+from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, get_known_options, stored_bytes
+from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.models import Chunk, Embedder
@@ -69,29 +69,29 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         name = " ".join(request.POST.get("name", "").split())
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
-            return go_to(EmbedderTrial)
-        label, options = (known.label, known.options) if known is not None else (name, options_of(name))
+            return redirect_to(EmbedderTrial)
+        label, options = (known.label, known.options) if known is not None else (name, get_known_options(name))
         return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
-            return go_to(EmbedderTrial)
+            return redirect_to(EmbedderTrial)
         return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
-            cancel(trial)
-        return go_to(EmbedderTrial)
+            cancel_trial(trial)
+        return redirect_to(EmbedderTrial)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
         return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
 
     def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
-        with self.telling(request, EvaluationError):
+        with self.show_refusals(request, EvaluationError):
             do()
             self.tell_done(request, message)
-        return go_to(EmbedderTrial)
+        return redirect_to(EmbedderTrial)
 
 
 def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:

@@ -108,7 +108,7 @@ def find_known(name: str) -> KnownEmbedder | None:
     return None
 
 
-def options_of(name: str) -> dict[str, object]:
+def get_known_options(name: str) -> dict[str, object]:
     """Return the options for an embedder. A known one gets its prompts, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}

@@ -11,7 +11,7 @@ import numpy as np
 
 from chat.answering.checking.citations import blank_spans, find_markers, remove_markers
 from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
-from chat.answering.checking.verification import verify
+from chat.answering.checking.verification import verify_citations
 from chat.answering.checking.words import find_stems
 from chat.pages.doubts import describe_reason
 from chat.types import CheckedStatement, Verified
@@ -195,11 +195,11 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # If the embedder is missing, `verify` would take every sentence for one in another language.
+                # If the embedder is missing, `verify_citations` would take every sentence for one in another language.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error
-            self._verified = verify(case.answer, case.sources, case.markers)
+            self._verified = verify_citations(case.answer, case.sources, case.markers)
         return self._verified
 
 

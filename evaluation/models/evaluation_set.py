@@ -52,7 +52,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     return reduce(or_, (Q(**{f"{prefix}{lookup}": value}) for lookup, value in conditions))
 
 
-def asked(path: str = "") -> Q:
+def build_asked_condition(path: str = "") -> Q:
     """Return the condition that a run of some kind can use the question. ``path`` leads to it."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 

@@ -119,7 +119,7 @@ class RunComparison:
         return self.differences.get(self.metric)
 
 
-def summarise(kind: str, results: Sequence[Any]) -> SummaryPayload:
+def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
     """Return the metrics' means with intervals, and the milliseconds of a question.
 
     A mean covers the ``questions`` that have a value; a metric without values is missing. Raises: ValueError without
@@ -178,7 +178,7 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
-def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
+def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """Compare the run with a baseline of the same kind, by ``metric`` or the kind's first metric.
 
     Questions with the largest difference come first.

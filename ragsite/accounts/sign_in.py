@@ -38,7 +38,7 @@ class LimitedBackend(ModelBackend):
         if request is None:
             raise PermissionDenied
         username = _find_username(username)
-        caller = sign_in_limits.caller_of(request, username)
+        caller = sign_in_limits.build_caller(request, username)
         allowance = _check_allowance(caller)
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:

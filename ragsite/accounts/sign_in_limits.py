@@ -24,8 +24,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rest_framework.exceptions import APIException, Throttled
 
-from core.api.callers import address_of
-from core.metrics import counter
+from core.api.callers import find_address
+from core.metrics import get_counter
 from core.slots import Slots
 from ragsite.models import SignInCount
 
@@ -51,7 +51,7 @@ BUSY_SECONDS = 2
 # where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
-REFUSALS = counter(
+REFUSALS = get_counter(
     "ragsite_sign_in_refusals",
     "Tries to sign in that were refused unread.",
     reason=("account", "failures", "codes", "tokens", "busy"),
@@ -90,8 +90,8 @@ class Allowance:
     is_clean: bool
 
 
-def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
-    return Caller(address_of(request), secret.casefold() if is_name else secret)
+def build_caller(request: Any, secret: str, *, is_name: bool = True) -> Caller:
+    return Caller(find_address(request), secret.casefold() if is_name else secret)
 
 
 def load_password_allowance(caller: Caller) -> Allowance:

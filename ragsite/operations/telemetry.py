@@ -92,12 +92,12 @@ class OpenTelemetrySpans:
 _spans: OpenTelemetrySpans | None = None
 
 
-def current() -> OpenTelemetrySpans | None:
+def get_spans() -> OpenTelemetrySpans | None:
     return _spans
 
 
 @worker_process_init.connect
-def start(**_: Any) -> None:
+def start_telemetry(**_: Any) -> None:
     """Start the thread that sends traces. Call it in each process, because threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:

@@ -135,7 +135,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
             child.join()
 
 
-def restarts(data_dir: Path) -> dict[str, int]:
+def read_restarts(data_dir: Path) -> dict[str, int]:
     """Return how often `serve` has restarted each process since its start; empty if it does not run."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())

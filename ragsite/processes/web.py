@@ -29,7 +29,7 @@ from django.urls import get_resolver
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
-from core.api.callers import network_of
+from core.api.callers import find_network
 from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.operations import shared_metrics
@@ -85,7 +85,7 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         of_address = self.worker.of_address
-        self._network = network_of(transport.get_extra_info("peername")[0])
+        self._network = find_network(transport.get_extra_info("peername")[0])
         of_address[self._network] += 1
         most = MOST_OF_AN_ADDRESS if not settings.REST_FRAMEWORK["NUM_PROXIES"] else sys.maxsize
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -177,7 +177,7 @@ def on_starting(server: Any) -> None:
     server.log.error_log.propagate = True
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    shared_metrics.share(settings.DATA_DIR)
+    shared_metrics.share_metrics(settings.DATA_DIR)
     preload()
     from ragsite.operations.backups import remove_leftovers
 
@@ -223,7 +223,7 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 def on_exit(server: Any) -> None:
-    shared_metrics.remove()
+    shared_metrics.remove_shared_metrics()
 
 
 @functools.cache

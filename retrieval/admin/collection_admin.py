@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion, go_to, is_asked_by_script
+from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script, redirect_to
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
@@ -136,7 +136,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
         """Redirect to the page of the new collection, which has the drop zone."""
-        return go_to(obj)
+        return redirect_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, badge
+from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, render_badge
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
@@ -220,7 +220,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         if document.review_on is None:
             return "-"
         day = date_format(document.review_on, "SHORT_DATE_FORMAT")
-        return badge("failed", _t("due since %s") % day) if document.is_due else day
+        return render_badge("failed", _t("due since %s") % day) if document.is_due else day
 
     @admin.action(description=_("Read the files again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:

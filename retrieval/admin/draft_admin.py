@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import ReadOnlyAdmin, admin_link, badge, go_to
+from core.admin_base import ReadOnlyAdmin, admin_link, redirect_to, render_badge
 from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
@@ -60,7 +60,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, draft: Draft) -> SafeString:
-        return badge(draft.status, draft.get_status_display())
+        return render_badge(draft.status, draft.get_status_display())
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
@@ -114,17 +114,17 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
-        with self.telling(request, DraftRefused):
+        with self.show_refusals(request, DraftRefused):
             draft = lifecycle.begin_draft(collection, request.user)
             self.log_addition(request, draft, [{"added": {}}])
             self.tell_done(request, _t("Started: %s. Its documents are being copied.") % draft)
             if self.has_view_permission(request):
-                return go_to(draft)
-        return go_to(collection)
+                return redirect_to(draft)
+        return redirect_to(collection)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.telling(request, DraftRefused, sentence=_t("Not published: %s")):
+        with self.show_refusals(request, DraftRefused, sentence=_t("Not published: %s")):
             try:
                 draft = lifecycle.publish_draft(draft, request.user, override=read_override(request))
             except PublicationRefused as refusal:
@@ -140,15 +140,15 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 message = _t("Published against objections, because: %s") % draft.override
             self.log_change(request, draft, message)
             self.tell_done(request, _t("Being published: %s.") % draft)
-        return go_to(draft)
+        return redirect_to(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.telling(request, DraftRefused, sentence=_t("Not discarded: %s")):
+        with self.show_refusals(request, DraftRefused, sentence=_t("Not discarded: %s")):
             draft = lifecycle.discard_draft(draft)
             self.log_change(request, draft, _t("Discarded."))
             self.tell_done(request, _t("Discarded: %s.") % draft)
-        return go_to(draft)
+        return redirect_to(draft)
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, badge, go_to
+from core.admin_base import PageAdmin, admin_link, redirect_to, render_badge
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
@@ -34,7 +34,7 @@ from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
-from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
+from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
 from retrieval.sources.states import Standing, explain_wait, find_source_state, find_source_states
 
@@ -182,7 +182,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     @admin.display(description=_("status"))
     def state(self, source: Source) -> SafeString:
         state = vars(source)["standing"].state
-        return badge(state, state.label)
+        return render_badge(state, state.label)
 
     @admin.display(description=_("last run"))
     def last_run(self, source: Source) -> str:
@@ -266,7 +266,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             # While half of the fields are chosen, a run would show readers documents that should be closed to them.
             obj.is_paused = True
         save_source(obj)
-        warn_of_removed_secret(request, obj)
+        warn_about_removed_secret(request, obj)
         if is_unfinished or is_tried:
             with suppress(sync_runs.RunRefused):
                 sync_runs.request_logged_run(obj, is_preview=True)
@@ -279,7 +279,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
         if self._was_only_previewed(obj):
             self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
-            return go_to(obj)
+            return redirect_to(obj)
         return super().response_change(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -297,7 +297,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
                     "Nothing is read before you choose Sync now."
                 ),
             )
-            return go_to(obj)
+            return redirect_to(obj)
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
@@ -308,7 +308,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             "source": obj,
             "standing": standing,
             "wait": self._explain_wait(request, standing),
-            "state": badge(standing.state, standing.state.label),
+            "state": render_badge(standing.state, standing.state.label),
             "document_count": obj.own_documents.count(),
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),
@@ -348,14 +348,14 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
         name = str(source)
         self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
-        with self.telling(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
+        with self.show_refusals(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
             removed = sync_runs.delete_source(source, with_documents=with_documents)
             message = ngettext(
                 "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
             )
             self.tell_done(request, message % {"name": name, "n": removed})
-            return go_to(Source)
-        return go_to(source)
+            return redirect_to(Source)
+        return redirect_to(source)
 
     def get_urls(self) -> list[URLPattern]:
         act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
@@ -367,7 +367,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         rows: QuerySet[Source] = self.get_queryset(request)
         source = get_object_or_404(rows, pk=pk)
         do, message = ACTIONS[action]
-        with self.telling(request, sync_runs.RunRefused):
+        with self.show_refusals(request, sync_runs.RunRefused):
             do(source)
             self.tell_done(request, message % source)
-        return go_to(source)
+        return redirect_to(source)

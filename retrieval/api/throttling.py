@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
 from core import disk
-from core.api.callers import address_of
+from core.api.callers import find_address
 from core.database import NOT_WAITING
 from retrieval.models import RequestCount
 
@@ -67,7 +67,7 @@ class CountedTogether(SimpleRateThrottle):
         return bool(calls <= (self.num_requests or 0))
 
     def get_ident(self, request: Any) -> str:
-        return address_of(request)
+        return find_address(request)
 
     def wait(self) -> float:
         return self._wait_seconds

@@ -188,9 +188,9 @@ class Document(Job):
 
     def copy_metadata_to_members(self) -> None:
         """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""
-        Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
+        Document.objects.filter(pk__in=self.list_own_and_member_ids()[1:]).update(metadata=self.metadata)
 
-    def list_with_members(self) -> list[int]:
+    def list_own_and_member_ids(self) -> list[int]:
         found = parents = [self.pk]
         while parents:
             parents = list(Document.objects.filter(parent__in=parents).values_list("pk", flat=True))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from django.db.models.functions import Left
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
@@ -78,7 +78,7 @@ def load_stored_chunks(
         )
     else:
         columns.append("NULL::bytea")
-    rows = fetch(
+    rows = fetch_rows(
         "SELECT chunk.id, chunk.collection_id, language, CASE WHEN questions_edited THEN canonical_questions END, "
         f"{', '.join(columns)} FROM retrieval_chunk AS chunk "
         f"JOIN retrieval_document AS document ON document.id = chunk.document_id {joined}"
@@ -125,7 +125,7 @@ _SELECT = (
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
-    rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
+    rows = fetch_rows(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
     return {row[0]: _build_passage(row) for row in rows}
 
 
@@ -166,7 +166,7 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
     A passage is returned if it is at most ``expand`` ordinals away, or if it overlaps the stretch's text range and is
     at most FARTHEST_PLACES ordinals away. The stretch's own passage is not returned.
     """
-    rows = fetch(
+    rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
         "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "
         f"AND chunk.ordinal BETWEEN wanted.ordinal - {FARTHEST_PLACES:d} AND wanted.ordinal + {FARTHEST_PLACES:d} "

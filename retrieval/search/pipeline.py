@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from core import database
 from core.exceptions import RagsiteError
-from core.metrics import begin_at_zero
+from core.metrics import start_at_zero
 from core.read_once import read_once
 from core.tracing import annotate, span
 from retrieval import backends
@@ -67,7 +67,7 @@ from retrieval.types import (
 )
 
 logger = logging.getLogger(__name__)
-begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
+start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
 # Boosts, in standard deviations of the fused scores. NAMED_COLLECTION: the question names the passage's collection.

@@ -184,7 +184,7 @@ class Comparison:
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
         """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
-        with deadline.limit(LISTING_SECONDS) as limit:
+        with deadline.limit_time(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
                     listed.append(found)

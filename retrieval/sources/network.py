@@ -227,7 +227,7 @@ class Client:
         ``most_bytes`` is the size limit of the body, by default that of a document. Raises: SourceUnavailable without a
         response in time; ItemRejected if the body is too large; AddressRefused.
         """
-        with deadline.limit(self._request_seconds):
+        with deadline.limit_time(self._request_seconds):
             for _hop in range(redirects + 1):
                 response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
                 target = response.headers.get("location", "")

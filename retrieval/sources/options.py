@@ -95,7 +95,7 @@ class SecretField(forms.CharField):
         super().__init__(required=False, max_length=2000, strip=False, **kwargs)
 
 
-def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
+def warn_about_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
     if row.was_secret_removed:
         messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 

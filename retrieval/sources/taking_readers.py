@@ -148,12 +148,12 @@ class TakenReaders:
         if before == after:
             return
         if before is None or after is None:
-            self._add("opened" if after is None else "closed", {ALL})
+            self._add_counts("opened" if after is None else "closed", {ALL})
         else:
-            self._add("opened", after - before)
-            self._add("closed", before - after)
+            self._add_counts("opened", after - before)
+            self._add_counts("closed", before - after)
 
-    def _add(self, kind: str, names: set[str] | frozenset[str]) -> None:
+    def _add_counts(self, kind: str, names: set[str] | frozenset[str]) -> None:
         counts = self._counts[kind]
         for name in (each.removeprefix(MAIL) for each in names):
             counts[name if name in counts or len(counts) < MOST_NAMED else OTHERS] += 1

@@ -119,7 +119,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
-        if columns := table.measures if word in (Word.MOST, Word.LEAST) else table.days:
+        if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.days:
             reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
     return reading
 
@@ -163,7 +163,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
-            found = table.rows_of_words.get(word, ())
+            found = table.rows_by_word.get(word, ())
             for ordinal in found:
                 scores[ordinal] += log(1 + len(table.named_rows) / len(found))
     for place, ordinal in enumerate(near_rows):

@@ -113,7 +113,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
-    spans = link_question(question, table) if table.names_of_columns else None
+    spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
     if reading is None or (is_short and reading.operation not in (Operation.LOOK_UP, Operation.COMPARE)):
@@ -374,8 +374,8 @@ class _Reader:
         ]
         if len(ranking) == 1:
             order = self._only(ranking[0])
-        elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]
+        elif not ranking and len(self.table.measure_columns) == 1:
+            order = self.table.measure_columns[0]
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):

@@ -101,7 +101,7 @@ class KnownTable:
         return frozenset(make_singular(token.norm) for token in tokenize(self.caption))
 
     @cached_property
-    def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
+    def columns_by_cell(self) -> Mapping[str, frozenset[int]]:
         found: dict[str, set[int]] = {}
         for row in self.named_rows:
             for at, value in enumerate(row.values):
@@ -111,7 +111,7 @@ class KnownTable:
         return {key: frozenset(columns) for key, columns in found.items()}
 
     @cached_property
-    def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
+    def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
         """The columns that a name can mean. A key is the sorted words of the name."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
@@ -131,7 +131,7 @@ class KnownTable:
         return {words: frozenset(columns) for words, columns in names.items()}
 
     @cached_property
-    def data_count(self) -> int:
+    def data_row_count(self) -> int:
         """The number of rows without rows of totals. A long table's rows of totals are counted."""
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
@@ -143,7 +143,7 @@ class KnownTable:
         return first if first is not None and self.has_unique_cells(first) else None
 
     @cached_property
-    def rows_of_words(self) -> Mapping[str, Sequence[int]]:
+    def rows_by_word(self) -> Mapping[str, Sequence[int]]:
         """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
@@ -183,7 +183,7 @@ class KnownTable:
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
-    def measures(self) -> Sequence[int]:
+    def measure_columns(self) -> Sequence[int]:
         """The columns of numbers that can be ranked. Ranks, numbers that name, and years are not among them."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]

@@ -218,7 +218,7 @@ class _Linker:
         return frozenset(place for joint in joints for place in joint.span())
 
     def _meanings(self, run: _Words) -> Iterator[QuestionSpan]:
-        columns = self.table.names_of_columns.get(run.name, frozenset()) if run.name else frozenset()
+        columns = self.table.columns_by_name.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
             yield QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns)
         if cells := self._columns_of_cell(run.key):
@@ -236,7 +236,7 @@ class _Linker:
             yield concept
 
     def _columns_of_cell(self, key: str) -> frozenset[int]:
-        columns = self.table.columns_of_cells.get(key, frozenset()) if key else frozenset()
+        columns = self.table.columns_by_cell.get(key, frozenset()) if key else frozenset()
         return columns - self.table.year_columns if columns and YEAR.fullmatch(key) else columns
 
     def _number(self, run: _Words) -> QuestionSpan | None:

@@ -148,6 +148,6 @@ def _find_order(
         if span.word not in (Word.MOST, Word.LEAST):
             continue
         meant = list(span.columns) or _find_columns_behind(at, spans, words, table)
-        if columns := [column for column in meant if column in table.measures]:
+        if columns := [column for column in meant if column in table.measure_columns]:
             return choose(columns), span.word is Word.LEAST
     return None, False

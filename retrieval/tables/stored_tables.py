@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest, Least
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.recent import Recent
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
@@ -219,7 +219,7 @@ def _read_rows(
             for name, column in selected.items()
         }
     text = ""
-    for ordinal, found in fetch(_ROWS.format(**selected, chosen=chosen), [table.pk, *parameters, most]):
+    for ordinal, found in fetch_rows(_ROWS.format(**selected, chosen=chosen), [table.pk, *parameters, most]):
         values: list[CellValue] = [None] * len(columns)
         for at, value, (start, end) in zip(needed or range(len(columns)), *json.loads(found), strict=True):
             values[at] = value

@@ -82,7 +82,7 @@ class _Marks:
         self._marks = marks
         self._opened: set[int] = set()
 
-    def covering(self, start: int, end: int) -> Numbers:
+    def find_covering(self, start: int, end: int) -> Numbers:
         return tuple(n for n, mark in enumerate(self._marks) if mark.start < end and start < mark.end)
 
     def opening(self, number: int) -> Token:
@@ -114,7 +114,7 @@ class SourceLines:
         first, last = token.map or (0, 0)
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
-    def origins(self, block: Token, opening: Token | None = None) -> list[int]:
+    def find_origins(self, block: Token, opening: Token | None = None) -> list[int]:
         """Return the source offset of each character of a block's content, and of its end; [] if unknown.
 
         ``opening`` is the token before the block.
@@ -178,9 +178,9 @@ def _parse_inlines(state: StateCore) -> None:
         return
     lines = SourceLines(state.src)
     for at, token in enumerate(state.tokens):
-        if token.type not in ("inline", "fence", "code_block") or not marks.covering(*lines.bounds(token)):
+        if token.type not in ("inline", "fence", "code_block") or not marks.find_covering(*lines.bounds(token)):
             continue
-        origins = lines.origins(token, state.tokens[at - 1] if at else None)
+        origins = lines.find_origins(token, state.tokens[at - 1] if at else None)
         if not origins:
             continue
         if token.type == "inline":
@@ -218,7 +218,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
 
 
 def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
-    covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
+    covered = (marks.find_covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
 

@@ -13,7 +13,7 @@ from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
 
-from core.database import statements_within
+from core.database import limit_statements
 from ragsite.operations.backups import BackupError, make_backup, restore_backup
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import find_inconsistencies
@@ -111,7 +111,7 @@ def test_distributed_it_finds_the_same(on_one_server):
     assert count_vector_indexes() == 6
     # The settings of a scan apply on the nodes, and its index is used there.
     embedder = active_embedder()
-    with statements_within(30, {**build_scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
+    with limit_statements(30, {**build_scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
         assert row("SELECT min(current_setting('hnsw.ef_search')) FROM retrieval_chunk") == ("123",)
         with connection.cursor() as cursor:
             cursor.execute(

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from evaluation.models import EvaluationRun, Judgement
 from evaluation.runs.queue import request_run
 from ragsite.processes import machine
@@ -61,7 +61,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection, queue, workers):
     assert not Document.objects.get(status="processing").chunks.exists()
     # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
     Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
-    assert sweep(Document) >= 1
+    assert enqueue_forgotten_jobs(Document) >= 1
     workers.running()
     wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
     assert_whole(collection)
@@ -102,7 +102,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers)
             heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
         )
         Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
-        sweep(Document)
+        enqueue_forgotten_jobs(Document)
         return Document.objects.get().status == Document.Status.READY
 
     wait_until(is_ready, 90, f"the document\n{workers.log()}")
@@ -142,9 +142,9 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(collection, ingest
         worker.kill()
     assert Draft.objects.get().status == Draft.Status.PUBLISHING
     assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "valve.md"}
-    assert sweep(Draft) == 0, "its heart beat a moment ago"
+    assert enqueue_forgotten_jobs(Draft) == 0, "its heart beat a moment ago"
     Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
-    assert sweep(Draft) == 1
+    assert enqueue_forgotten_jobs(Draft) == 1
     workers.running()
     wait_until(lambda: not Collection.objects.filter(draft=draft).exists(), 60, f"the publication\n{workers.log()}")
     assert Draft.objects.get().status == Draft.Status.PUBLISHED

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from core import job_queue
-from core.job_queue import sweep, sweep_all
+from core.job_queue import enqueue_forgotten_jobs, sweep_all
 from retrieval import webhooks
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce_event
@@ -174,7 +174,7 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
 def sent(monkeypatch):
     """Return the deliveries whose tasks were sent."""
     tasks = []
-    monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda task, pk: tasks.append(pk))
     return tasks
 
 
@@ -201,7 +201,7 @@ def test_a_receiver_gets_one_at_a_time_and_a_hanging_one_keeps_no_other_waiting(
             sent.clear()
             WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
             WebhookDelivery.objects.filter(webhook=hanging).update(enqueued_at=None)
-            assert sweep(WebhookDelivery) == 0, "its turn comes when the first has ended"
+            assert enqueue_forgotten_jobs(WebhookDelivery) == 0, "its turn comes when the first has ended"
             receiver.may_answer.set()
             assert delivery.result(60).status == "done"
     assert sent == [second]
@@ -237,13 +237,13 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     waiting += announced_to(webhook, 1)
     assert [webhooks.send_delivery(each) for each in waiting] == [None] * 7
     WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    assert (sweep(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
+    assert (enqueue_forgotten_jobs(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
     client.force_login(User.objects.create_superuser("boss"))
     assert "paused until" in client.get("/admin/retrieval/webhook/").text.lower()
     # The pause ends: one is tried, and the next pause is longer.
     WebhookDelivery.objects.update(retry_at=timezone.now())
     Webhook.objects.update(paused_until=timezone.now())
-    assert (sweep(WebhookDelivery), sent) == (1, waiting[:1])
+    assert (enqueue_forgotten_jobs(WebhookDelivery), sent) == (1, waiting[:1])
     webhooks.send_delivery(waiting[0])
     webhook.refresh_from_db()
     assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
@@ -294,7 +294,7 @@ def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver, tmp_pa
     assert webhooks.send_delivery(row.pk) is None
     # The worker is taken for dead when it was silent for long.
     WebhookDelivery.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert sweep(WebhookDelivery) == 1
+    assert enqueue_forgotten_jobs(WebhookDelivery) == 1
     webhooks.send_delivery(row.pk)
     row.refresh_from_db()
     assert (row.status, row.attempts) == ("done", 2)

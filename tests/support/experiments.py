@@ -43,7 +43,7 @@ def draft(**changed):
 
 def started(started_by, **changed):
     """Return a running experiment that began long ago."""
-    experiment = experiments.start(draft(**changed), started_by)
+    experiment = experiments.start_experiment(draft(**changed), started_by)
     Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
     experiment.refresh_from_db()
     return experiment

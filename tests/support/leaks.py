@@ -312,7 +312,7 @@ def _build_shelf(name, visibility, words, ingest):
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
     )
-    approval.approve(approved, None)
+    approval.approve_answer(approved, None)
     approval.save_sources(approved, [(1, chunk)])
     approval.save_wordings(approved, [])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
@@ -344,7 +344,7 @@ def _build_followed(collection, ingest):
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
     )
-    approval.approve(approved, None)
+    approval.approve_answer(approved, None)
     approval.save_sources(approved, [(1, chunk)])
     approval.save_wordings(approved, [])
     return item

@@ -75,7 +75,7 @@ def make(folder: Path) -> None:
 
     staff, manuals = Collection.objects.get(slug="staff"), Collection.objects.get(slug="manuals")
     approved = ApprovedAnswer(question=APPROVED_QUESTION, text=APPROVED, collection=staff, owner=admin)
-    approval.approve(approved, admin)
+    approval.approve_answer(approved, admin)
     approval.save_sources(approved, [(1, Chunk.objects.filter(document__source="leave.md").earliest("ordinal"))])
     approval.save_wordings(approved, ["How much leave is there?"])
 

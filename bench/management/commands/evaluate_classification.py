@@ -17,7 +17,7 @@ from bench.beir import naming, read_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.statistics import Interval, mean_interval, rounded
+from evaluation.statistics import Interval, mean_interval, round_figures
 from retrieval.search.understanding.classification import classify_question
 from retrieval.types import Classification, QueryClass
 
@@ -63,7 +63,7 @@ class Command(MeasuringCommand):
         return {
             name: {
                 "questions": len(own),
-                "accuracy": rounded(_compute_accuracy(own)),
+                "accuracy": round_figures(_compute_accuracy(own)),
                 "confusion": _count_confusion(own),
             }
             for name, own in by_group.items()

@@ -62,7 +62,7 @@ class Command(PreparedCommand):
         draft: AnswerDraft | None = None
         end: Completed | Failed | None = None
         streamed = ""
-        async for event in pipeline.answer(question, filters):
+        async for event in pipeline.answer_question(question, filters):
             match event:
                 case AnswerDraft():
                     draft = event

@@ -99,7 +99,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         if deadline.get_current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
             return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
-        with deadline.limit(self.query_timeout_seconds):
+        with deadline.limit_time(self.query_timeout_seconds):
             return self._embed_for_reader(texts)
 
     def embed_query(self, text: str) -> Vectors:

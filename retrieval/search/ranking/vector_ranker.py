@@ -14,7 +14,7 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
 from retrieval.index.active_embedder import encode_query, find_searched_embedder
@@ -78,7 +78,7 @@ class VectorRanker(Ranker):
             distance, order = build_exact_distance(), "distance, chunk_id"
         else:
             distance, order = build_indexed_distance(embedder), "distance"
-        return fetch(
+        return fetch_rows(
             f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
         )
 
@@ -123,5 +123,7 @@ def _compute_widening(passages: int) -> float:
 
 
 def _has_few_rows(source: str, parameters: list[object]) -> bool:
-    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
+    ((number,),) = fetch_rows(
+        f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters
+    )
     return bool(number <= EXACT_UP_TO)

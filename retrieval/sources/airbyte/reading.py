@@ -64,7 +64,7 @@ class Reading:
         """Whether the connector has sent a STATE that differs from the one at the start."""
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
-    def reach(self, message: StateMessage, items: int) -> None:
+    def remember_state(self, message: StateMessage, items: int) -> None:
         """Remember a STATE message, and the number of different items that the connector sent before it."""
         if not self._known.take(message):
             return

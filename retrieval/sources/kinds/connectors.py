@@ -309,7 +309,7 @@ class ConnectorSource(Connector):
                     number += 1
                     self._store_record(self._streams[message.stream], number, message.data)
                 else:
-                    self._reading.reach(message, len(self._places))
+                    self._reading.remember_state(message, len(self._places))
                     if self._has_read_enough(len(self._places)):
                         self.broke_off = TimeIsUp()
                         return

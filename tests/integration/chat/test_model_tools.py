@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chat.answering import model_trial
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
-from chat.api.completion_chunks import chunks
+from chat.api.completion_chunks import stream_chunks
 from chat.api.completion_responses import ChatCompletion
 from chat.debugging.panel import build_panel
 from chat.models import ModelTrial
@@ -106,7 +106,7 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts, model)
     assert (call["arguments"], call["document_id"]) == (HEAVY, parts.pk)
     # Clients of OpenAI's protocol get the row too, streamed and whole.
     completion = ChatCompletion("id", 0, "ragsite", QUESTION, "")
-    sent = [piece async for piece in chunks(answer.pk, AnonymousUser(), completion, include_usage=False)]
+    sent = [piece async for piece in stream_chunks(answer.pk, AnonymousUser(), completion, include_usage=False)]
     passages = json.loads(sent[-2].removeprefix(b"data: "))["passages"]
     assert [each["content"] for each in passages[:1]] == [each["content"] for each in second[-1:]]
 

@@ -65,7 +65,7 @@ async def test_the_same_question_is_answered_from_before(library, searches):
     assert last["citations"] == last_before["citations"] != []
     assert await Citation.objects.filter(answer=again).acount() == len(last["citations"])
     # A second look at it replays, as with any answer.
-    replayed = [event async for event in streams.follow(again.pk)]
+    replayed = [event async for event in streams.follow_stream(again.pk)]
     assert [(event.event_id, event.payload) for event in replayed] == [(one.event_id, one.payload) for one in retold]
 
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from chat.models import Feedback
 from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, find_nearest_documents, find_unanswered
-from evaluation.dashboard.scope import parse_scope, scope
+from evaluation.dashboard.scope import build_scope, parse_scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
 from evaluation.runs.results import find_measure
@@ -62,7 +62,7 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert "Run now" not in html(running)
     working_copy.documents.get(source="dogs.md").delete()
     for run in EvaluationRun.objects.all():
-        run_execution.measure(run.pk)
+        run_execution.measure_run(run.pk)
     shown = admin.get(address)
     assert "is not significantly worse than Library" in html(shown)
     assert "data-live" not in html(shown)
@@ -168,9 +168,9 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)
     asked(working_copy, "What is new in the draft?", copied)
-    found, number = find_unanswered(scope(boss()))
+    found, number = find_unanswered(build_scope(boss()))
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
-    assert find_gaps(scope(boss())).total == 2
-    near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope(boss()).documents())
+    assert find_gaps(build_scope(boss())).total == 2
+    near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], build_scope(boss()).documents())
     assert near == [[in_service], []]

@@ -6,8 +6,8 @@ from django.urls import reverse
 
 from evaluation.embedder_trials import comparison, progress
 from evaluation.embedder_trials.attempts import continue_trial
-from evaluation.embedder_trials.known_embedders import find_known, options_of
-from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
+from evaluation.embedder_trials.known_embedders import find_known, get_known_options
+from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
@@ -115,7 +115,7 @@ def test_one_at_a_time_and_none_beside_the_settings(library, options, settings):
         request_trial("half", options)
     with pytest.raises(EvaluationError, match="has not been measured"):
         request_switch(trial)
-    cancel(trial)
+    cancel_trial(trial)
     assert continue_trial(trial.pk) is None
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["all-MiniLM-L6-v2"]
     with pytest.raises(EvaluationError, match="remove EMBEDDING_MODEL"):
@@ -198,13 +198,13 @@ def test_a_known_one_is_tried_by_its_key_and_cancelled(admin, library):
 
 
 def test_a_folder_with_a_known_one_has_its_prompts():
-    assert options_of("/srv/models/embeddinggemma-300m-ONNX/") == {
+    assert get_known_options("/srv/models/embeddinggemma-300m-ONNX/") == {
         "model": "/srv/models/embeddinggemma-300m-ONNX/",
         "query_prompt": "task: search result | query: ",
         "document_prompt": "title: none | text: ",
     }
     assert find_known("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
-    assert options_of("someone/bert") == {"model": "someone/bert"}
+    assert get_known_options("someone/bert") == {"model": "someone/bert"}
 
 
 def test_others_neither_see_the_page_nor_press_its_buttons(client, library):

@@ -42,22 +42,22 @@ def pretend_many(run, hits):
 def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, meaning):
     requested = gates.request_runs(policy, words)
     assert [run.profile_name for run in requested] == ["default v2", "default v1"]
-    assert gates.check(policy, words).verdict is Verdict.RUNNING
+    assert gates.check_gate(policy, words).verdict is Verdict.RUNNING
     with pytest.raises(PublicationRefused, match="is being measured"):
         profiles.publish_profile(words)
     measure_all()
-    checked = gates.check(policy, words)
+    checked = gates.check_gate(policy, words)
     run, baseline = checked.candidate.run, checked.in_force.run
     assert gates.request_runs(policy, words) == []
     # Every question found before, and none found now.
     pretend_many(baseline, [1] * 6)
     pretend_many(run, [0] * 6)
-    assert gates.check(policy, words).verdict is Verdict.WORSE
+    assert gates.check_gate(policy, words).verdict is Verdict.WORSE
     with pytest.raises(PublicationRefused, match=r"significantly worse than default v1: hit@10 -1.000"):
         profiles.publish_profile(words)
     # The profile is worse on one question of six: the interval contains 0.
     pretend_many(run, [0, 1, 1, 1, 1, 1])
-    assert gates.check(policy, words).verdict is Verdict.PASSED
+    assert gates.check_gate(policy, words).verdict is Verdict.PASSED
     profiles.publish_profile(words)
     assert profiles.find_published_version() == words
 
@@ -65,24 +65,24 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
 def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, words):
     gates.request_runs(policy, words)
     measure_all()
-    checked = gates.check(policy, words)
+    checked = gates.check_gate(policy, words)
     pretend_many(checked.in_force.run, [1] * 6)
     # Lost on all of the four questions that differ: by chance once in 16 times.
     pretend_many(checked.candidate.run, [0, 0, 0, 0, 1, 1])
-    few = gates.check(policy, words)
+    few = gates.check_gate(policy, words)
     assert few.comparison.difference.high < 0
     assert few.verdict is Verdict.PASSED
     pretend_many(checked.candidate.run, [0.7] * 6)
     for allowed, verdict in ((0.0, Verdict.WORSE), (0.29, Verdict.WORSE), (0.31, Verdict.PASSED)):
         policy.largest_loss = allowed
-        assert gates.check(policy, words).verdict is verdict
+        assert gates.check_gate(policy, words).verdict is verdict
 
 
 @pytest.mark.parametrize("change", ["documents", "questions", "conditions", "unreliable"])
 def test_what_was_measured_before_something_changed_does_not_count(policy, words, library, ingest, change, settings):
     gates.request_runs(policy, words)
     measure_all()
-    assert gates.check(policy, words).comparison is not None
+    assert gates.check_gate(policy, words).comparison is not None
     if change == "documents":
         ingest(library, "new.md", "# New\n\nSomething new.")
     elif change == "questions":
@@ -91,7 +91,7 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, words
         settings.RETRIEVAL_HYBRID_ENABLED = False
     else:
         EvaluationRun.objects.update(unreliable_reason="The documents changed while it ran.")
-    checked = gates.check(policy, words)
+    checked = gates.check_gate(policy, words)
     assert checked.verdict is Verdict.NOT_MEASURED
     assert ("documents changed" in checked.failure) is (change == "unreliable")
     assert len(gates.request_runs(policy, words)) == 2
@@ -101,13 +101,13 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
     policy, words, meaning
 ):
     same = version_of(BY_MEANING, "other")
-    assert gates.check(policy, same).verdict is Verdict.IN_FORCE
+    assert gates.check_gate(policy, same).verdict is Verdict.IN_FORCE
     profiles.publish_profile(same)
     assert profiles.find_published_version() == same
     profiles.withdraw_profile()
     assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
     measure_all()
-    assert gates.check(policy, words).comparison is not None
+    assert gates.check_gate(policy, words).comparison is not None
 
 
 def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy, words):

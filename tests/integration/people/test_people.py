@@ -18,7 +18,7 @@ from chat.models import Answer, Conversation, DeletedDocument, Feedback, Streame
 from chat.streaming import answer_cache
 from ragsite.accounts.people import erase_person
 from ragsite.models import ApiKey, AuditEntry, Invitation
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
 from retrieval.rights.search_filters import unrestricted_filters
@@ -72,7 +72,7 @@ def test_a_person_erases_themselves_and_what_remains_is_named(client, reader, bo
     asked(reader)
     kept = asked(boss)
     key_of(reader)
-    record("test.happened", reader)
+    record_action("test.happened", reader)
     page = client.get("/account/data/").content.decode()
     assert "Conversations, with their questions" in page
     assert "audit log" in page

@@ -53,7 +53,7 @@ def test_a_new_site_finds_documents_in_another_language(library):
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question
     assert find_uncalibrated_embedder() == ""
-    assert readiness.embedder().detail == "multilingual-e5-small/int8"
+    assert readiness.check_embedder().detail == "multilingual-e5-small/int8"
 
 
 @needs_weights
@@ -61,7 +61,7 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, re
     request.getfixturevalue("unnamed")
     assert embedder_choice.get_embedder().name == "all-MiniLM-L6-v2/int8"
     assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
-    assert "`manage.py reembed` moves this one" in readiness.embedder().detail
+    assert "`manage.py reembed` moves this one" in readiness.check_embedder().detail
 
     call_command("reembed")
     assert "now uses multilingual-e5-small/int8" in capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, re
     assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
     # An older process keeps using its embedder.
     assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
-    assert "restart" in readiness.embedder().detail
+    assert "restart" in readiness.check_embedder().detail
     restart()
     assert embedder_choice.get_embedder().name == moved.name
     assert embedder_choice.describe_embedder_choice() == ""
@@ -89,4 +89,4 @@ def test_a_named_embedder_is_taken_without_a_notice(library, settings):
     assert embedder_choice.get_embedder().name == "multilingual-e5-small/int8"
     assert embedder_choice.describe_embedder_choice() == ""
     assert "vector" in search("visitors", unrestricted_filters()).trace.degraded
-    assert "reembed" in readiness.embedder().detail
+    assert "reembed" in readiness.check_embedder().detail

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.index.chunk_writer import rewrite_questions
@@ -94,7 +94,7 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, inges
 
 def test_they_are_suggested(chunk):
     rewrite_questions(chunk, [RARE, "What is the policy of it about?"])
-    questions = [question for question, _collection in suggestions(None)]
+    questions = [question for question, _collection in list_suggestions(None)]
     assert RARE in questions
     assert not any(question.startswith("What is") for question in questions)
 
@@ -156,5 +156,5 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
 def test_headings_that_ask_are_suggested(collection, ingest):
     ingest(collection, "faq.md", "# FAQ\n\n## 4.1 Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
     ingest(collection, "bill.md", "# Bill\n\n## WHEN DOES THE BILL ARRIVE?\n\nIt arrives within two weeks.\n")
-    asked = [question for question, _collection in suggestions(None)]
+    asked = [question for question, _collection in list_suggestions(None)]
     assert asked == ["Do I need a separate vector database?"]

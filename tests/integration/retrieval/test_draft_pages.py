@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from retrieval import gates
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.documents import ingestion, submission
@@ -423,7 +423,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user,
     cache.clear()
     copy = copy_of(draft)
     Collection.objects.update(suggested_questions="How many grams does the pump weigh?")
-    assert {collection.slug for _question, collection in suggestions(admin_user)} == {"library"}
+    assert {collection.slug for _question, collection in list_suggestions(admin_user)} == {"library"}
     cards = admin.get("/").content.decode().partition('id="suggestions"')[2]
     assert "/documents/?collection=library" in cards
     assert copy.slug not in cards

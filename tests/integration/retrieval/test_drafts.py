@@ -12,7 +12,7 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
@@ -152,7 +152,7 @@ def test_a_copy_is_continued_where_a_worker_died(library, monkeypatch):
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, FAILED_STEP, 1)
     assert broken.retry_at is not None
     Draft.objects.update(retry_at=timezone.now())
-    assert sweep(Draft) == 1
+    assert enqueue_forgotten_jobs(Draft) == 1
     done = copied(draft)
     assert done.copied == 3
     assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
@@ -372,7 +372,7 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, dra
             with pytest.raises(Killed):
                 lifecycle.resume_draft(draft.pk)
             Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
-            sweep(Draft)
+            enqueue_forgotten_jobs(Draft)
     back = Draft.objects.get()
     assert (back.status, back.attempts) == (Draft.Status.OPEN, 0)
     assert "interrupted 5 times" in back.error
@@ -387,9 +387,9 @@ def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
     # The broker lost it.
     lose_tasks()
     Draft.objects.update(enqueued_at=timezone.now() - timedelta(minutes=10))
-    assert sweep(Draft) == 1
+    assert enqueue_forgotten_jobs(Draft) == 1
     lifecycle.resume_draft(draft.pk)
-    assert sweep(Draft) == 0
+    assert enqueue_forgotten_jobs(Draft) == 0
     assert contents(library) == before
     assert not Collection.objects.filter(pk=copy.pk).exists()
     assert not new.file.storage.exists(str(new.file.name))

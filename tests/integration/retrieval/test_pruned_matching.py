@@ -40,7 +40,7 @@ def notations(question, filters, depth):
 
     def fetch(sql, parameters):
         asked.extend(str(each) for each in parameters if "'" in str(each))
-        return database.fetch(sql, parameters)
+        return database.fetch_rows(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lexical_ranker, "fetch", fetch)

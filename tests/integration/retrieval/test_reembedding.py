@@ -91,7 +91,7 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
         reembed(lambda *_: None)
     # The process still searches with the old vectors.
     assert search("pump", unrestricted_filters()).trace.degraded == ()
-    assert "restart" in readiness.embedder().detail
+    assert "restart" in readiness.check_embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.states import SourceState, find_source_state
 from retrieval.sources.sync_runs import RunRefused, request_run, sync
@@ -70,7 +70,7 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         with pytest.raises(RunRefused):
             request_run(source)
         SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
-        assert sweep(SourceRun) == 1
+        assert enqueue_forgotten_jobs(SourceRun) == 1
 
         finished = sync(run.pk)
         assert (finished.status, numbers(finished), finished.attempts) == ("done", (6, 0, 0, 0, 0), 2), finished.details

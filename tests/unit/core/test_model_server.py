@@ -106,7 +106,7 @@ def test_a_server_that_reads_slowly_is_left_in_time():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=read, args=(listener,), daemon=True).start()
         started = time.monotonic()
-        with deadline.limit(1), bounded_client() as client, pytest.raises(httpx2.TimeoutException):
+        with deadline.limit_time(1), bounded_client() as client, pytest.raises(httpx2.TimeoutException):
             client.post(f"http://127.0.0.1:{listener.getsockname()[1]}", content=bytes(30_000_000), timeout=1)
         assert time.monotonic() - started < 3
 
@@ -115,7 +115,7 @@ def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch):
     with dripping_server("headers", seconds=6) as url:
         monkeypatch.setenv("HTTP_PROXY", url)
         started = time.monotonic()
-        with deadline.limit(0.5), bounded_client() as client, pytest.raises(httpx2.ReadTimeout):
+        with deadline.limit_time(0.5), bounded_client() as client, pytest.raises(httpx2.ReadTimeout):
             client.get("http://models.example/v1", timeout=1)
         assert 0.4 < time.monotonic() - started < 2.5
 
