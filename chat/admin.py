@@ -272,7 +272,9 @@ class LanguageModelAdmin(PageAdmin):
         warn_about_removed_secret(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
-        test = self.button_path("<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel")
+        test = self.build_button_path(
+            "<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel"
+        )
         return [test, *super().get_urls()]
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:

@@ -82,13 +82,15 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     The request is refused with a message, or redirects to another page.
     """
 
-    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
+    def build_button_path(
+        self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str
+    ) -> URLPattern:
         """Return the URL pattern of a view that a button calls by POST. Users need all the ``permissions``."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
     def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
-        """Return a context that shows the message of a refusal instead of raising it."""
+        """Return a context manager that shows the message of a refusal to the user instead of raising it."""
         return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
@@ -97,7 +99,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Fill in no field of an existing row: its short name is part of addresses and must not change."""
+        """Return the fields that a script fills in: none for an existing row, whose short name must not change."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -157,7 +159,7 @@ class StretchFilter(admin.FieldListFilter):
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def list_typed_bounds(self) -> list[str]:
-        """Return the two numbers in the address as text; "" for a missing one."""
+        """Return the two numbers that the user typed, as text; "" for a missing one."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
@@ -219,7 +221,7 @@ def render_badge(status: str, label: object) -> SafeString:
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
-def job_badge(job: Any, label: object = None) -> SafeString:
+def render_job_badge(job: Any, label: object = None) -> SafeString:
     """Return the job's status as a badge. A job that failed and waits for its next attempt is shown as failed."""
     if job.status == job.Status.QUEUED and job.error:
         return render_badge("failed", _t("failed, will be tried again"))

@@ -107,7 +107,7 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """End a call that shows nothing about the server: the caller stopped it, or its request was invalid."""
+        """End a call that says nothing about the server: the caller stopped it, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 

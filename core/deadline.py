@@ -49,7 +49,7 @@ def get_current() -> Deadline | None:
 
 
 def seconds_left(at_most: float) -> float:
-    """Return ``at_most`` seconds, or the question's remaining time if it is shorter; at least 0."""
+    """Return the smaller of ``at_most`` and the remaining time of the current question, in seconds; at least 0."""
     deadline = _current.get()
     return at_most if deadline is None else max(0.0, min(at_most, deadline.ends_at - time.monotonic()))
 

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.dispatch import Signal
 from kombu.exceptions import OperationalError
 
-from core.database import not_waiting
+from core.database import commit_without_waiting
 from core.jobs import Job, is_due
 
 logger = logging.getLogger(__name__)
@@ -34,14 +34,14 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             break
         sent += 1
         # A fast worker may have set a new time meanwhile, which must not be overwritten.
-        with not_waiting():
+        with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
     return sent
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Send the tasks after the transaction. Errors are only logged, because the sweep sends them again."""
+    """Send the tasks after the transaction. Errors are only logged, because a periodic task sends them again."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 

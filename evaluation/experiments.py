@@ -16,7 +16,13 @@ from evaluation.arms import Arm, Effect, assign_arm, estimate_effect
 from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, name_version, register_chooser
+from retrieval.search.profiles.profiles import (
+    BUILT_IN,
+    NamedProfile,
+    get_built_in_profile,
+    name_version,
+    register_chooser,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -202,7 +208,7 @@ def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
         if running is not None:
             raise ExperimentRefused(_t("“%s” is running: end it first.") % running)
         try:
-            control = experiment.control.read() if experiment.control else built_in_profile()
+            control = experiment.control.read() if experiment.control else get_built_in_profile()
             treatment = experiment.treatment.read()
         except ImproperProfile as error:
             raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error

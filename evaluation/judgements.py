@@ -24,7 +24,7 @@ from chat.models import Answer
 from chat.payload_types import SourcePayload
 from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
-from core.database import not_waiting
+from core.database import commit_without_waiting
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat, is_due
@@ -280,5 +280,5 @@ def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
     # If a crash loses this write, `request_forgotten` finds the answer.
-    with not_waiting():
+    with commit_without_waiting():
         request_judgements(answer)

@@ -77,7 +77,7 @@ def check_breakers() -> Finding:
 
 
 @MACHINE.check("language_model")
-def language_model() -> Finding:
+def check_language_model() -> Finding:
     """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(

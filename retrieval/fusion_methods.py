@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval.normalization import min_max, z_scores
+from retrieval.normalization import scale_to_unit_interval, z_scores
 from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMethod
 
 
@@ -41,7 +41,7 @@ def _rank_reciprocally(results: RetrieverResults) -> dict[int, float]:
 
 
 def _scale_scores(results: RetrieverResults) -> dict[int, float]:
-    return min_max(_take_scores(results))
+    return scale_to_unit_interval(_take_scores(results))
 
 
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:

@@ -24,7 +24,7 @@ from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSou
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk, DocumentText
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import load_passages
@@ -87,7 +87,7 @@ def _find_candidates(
     yield from ((wording.approved, 1.0) for wording in exact)
     if history and len(asked.split()) <= FEW_WORDS:
         return
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None:
         return
     try:

@@ -54,7 +54,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return how many tokens the prompt may have, after ``taken_tokens`` for other uses.
+        """Return the largest number of tokens of a prompt. ``taken_tokens`` are needed for other texts.
 
         The answer gets at most half of a small context.
         """

@@ -41,7 +41,7 @@ from core.exceptions import ModelFailed
 from core.metrics import start_at_zero
 from core.threads import in_thread
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Collection
 from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.text.language import detect_language
@@ -185,7 +185,7 @@ def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
-    evidence = estimate_evidence(draft.trace, draft.results, current_calibration())
+    evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8

@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return how many passages to show beside the first.
+    """Return the number of passages to show in addition to the first.
 
     Methods with small differences of scores, such as RRF, always get the most.
     """

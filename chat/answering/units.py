@@ -18,7 +18,7 @@ from retrieval.text.blocks import find_blocks
 from retrieval.text.extracted import strip_title
 from retrieval.text.markup import opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
-from retrieval.text.terms import spell_out
+from retrieval.text.terms import spell_out_symbols
 
 if TYPE_CHECKING:
     from chat.types import ContextSource
@@ -107,7 +107,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
             for start, end, kind, table_head in _cut_block(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
-                    len(_WORD.findall(spell_out(strip_markup(text)))) < 2
+                    len(_WORD.findall(spell_out_symbols(strip_markup(text)))) < 2
                     or _CONTENTS.fullmatch(text)
                     or opens_note(text)
                 ):

@@ -109,7 +109,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash of the rights of ``user`` and of the documents with restricted access in the collections.
+    """Return a hash of the rights of ``user``, and of the documents with restricted access in the collections.
 
     Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
     """

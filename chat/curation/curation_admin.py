@@ -192,7 +192,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
             cleaned["text"] = " ".join([text.rstrip(), *(f"[{marker}]" for marker in sorted(chosen - named))])
         return cleaned
 
-    def keep(self, approved: ApprovedAnswer) -> None:
+    def save_approved(self, approved: ApprovedAnswer) -> None:
         if approved.state == ApprovedAnswer.State.APPROVED:
             approval.approve_answer(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
@@ -255,7 +255,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApprovedAnswer, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        form.keep(obj)
+        form.save_approved(obj)
 
 
 def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:

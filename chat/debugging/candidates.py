@@ -52,7 +52,7 @@ class ShownPassage:
 
     @property
     def passage_limits_href(self) -> str:
-        """Return the address of the document's page that shows where passages begin and end."""
+        """The URL of the document's page that shows where passages begin and end."""
         return self.href.replace("?", "?passages=1&", 1)
 
     @property

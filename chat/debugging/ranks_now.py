@@ -49,7 +49,7 @@ class RankThenAndNow:
 
     @property
     def change(self) -> str:
-        """Return `new`, `gone`, `up`, `down` or `same`."""
+        """The change of the rank: `new`, `gone`, `up`, `down` or `same`."""
         if self.then is None or self.now is None:
             return "new" if self.then is None else "gone"
         before, after = (each.rank or float("inf") for each in (self.then, self.now))
@@ -137,7 +137,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
         except ImproperProfile:
             pass
     elif then.profile.startswith(BUILT_IN):
-        return NamedProfile(BUILT_IN, profiles.built_in_profile()), ()
+        return NamedProfile(BUILT_IN, profiles.get_built_in_profile()), ()
     return profiles.active_profile(), (_("The profile %s is gone; the active one was used.") % then.profile,)
 
 

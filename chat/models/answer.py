@@ -51,7 +51,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers whose writer is silent, or which no writer ever took.
+        """Return the unfinished answers that no process writes now.
 
         Some are STOPPED, but their text was not saved.
         """
@@ -60,7 +60,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Lease the answer with an empty text; None if it is finished or another writer has the lease."""
+        """Lease the answer and empty its text. Return None if it is finished or another process has the lease."""
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection", "document__collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
@@ -243,7 +243,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, the sweep closes the answer."""
+        """Store that the answer failed, without content. If the database fails too, a periodic task does so later."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -259,7 +259,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search with the current rights of ``reader``; None: of the asker.
+        """Return the filters of the answer's search with the current rights of ``reader``. None means the asker.
 
         Raises: InvalidQuery.
         """

@@ -51,7 +51,7 @@ class Change:
 
     @property
     def then_parts(self) -> Parts:
-        """The cited words in parts, each with whether it differs from today's words."""
+        """The cited words in parts. Each part has a flag, which is true if it differs from the current words."""
         return _compare(self.then, self.now)
 
     @property

@@ -66,7 +66,7 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign after the words that a doubt marks. Escaped text cannot contain the mark itself."""
+    """Insert a warning sign after the words that a doubt marks. The escaped text cannot contain the mark itself."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

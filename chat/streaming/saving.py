@@ -42,7 +42,7 @@ EVENTS_KEPT = timedelta(days=1)
 
 
 def store_events(events: Sequence[StreamedEvent]) -> None:
-    """Store events. Events that a heartbeat has stored meanwhile are skipped."""
+    """Store events. Events that another thread has already stored are skipped."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 

@@ -23,5 +23,5 @@ def find_address(request: Any) -> str:
 
 
 def identify_caller(request: Any) -> str:
-    """Return who is limited: the account's id, whichever API key it uses, or a visitor's address."""
+    """Return a text that identifies the caller for limits: the account's id, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else find_address(request)

@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 
 from core.breaker import Breaker, BreakerState, Open
 from core.exceptions import ModelFailed, RagsiteError
-from core.http_client import async_client
+from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, Delta, read_deltas
 from core.model_server import describe_refusal, hide_key, hide_request
@@ -254,7 +254,7 @@ class CompletionClient:
     async def _post(self, body: Body) -> AsyncGenerator[Delta, None]:
         endpoint = self.endpoint
         timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
-        async with async_client(endpoint.resolve, timeout=timeout) as client:
+        async with build_async_client(endpoint.resolve, timeout=timeout) as client:
             try:
                 async with client.stream("POST", endpoint.url, json=body, headers=endpoint.headers) as response:
                     if response.status_code != httpx2.codes.OK:

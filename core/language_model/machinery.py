@@ -84,7 +84,7 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought. Some answers do too."""
+    """Return whether the text begins like a thought. Some answers also begin like this."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 

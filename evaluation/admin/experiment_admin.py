@@ -96,8 +96,8 @@ class ExperimentAdmin(PageAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [
             # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
-            self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
-            self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
+            self.build_button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
+            self.build_button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
         ]
 

@@ -64,7 +64,10 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return render_badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Return the collections that the user curates and may read completely: answers can reveal any document."""
+        """Return the collections that the user curates and may read completely.
+
+        Answers can reveal any document of a collection.
+        """
         return list_source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
@@ -110,8 +113,8 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         change = "chat.change_collectioninstructions"
         preview = self.admin_site.admin_view(self.preview_view)
         return [
-            self.button_path("<int:pk>/activate/", self.activate_view, "collectioninstructions_activate", change),
-            self.button_path("<int:pk>/withdraw/", self.withdraw_view, "collectioninstructions_withdraw", change),
+            self.build_button_path("<int:pk>/activate/", self.activate_view, "collectioninstructions_activate", change),
+            self.build_button_path("<int:pk>/withdraw/", self.withdraw_view, "collectioninstructions_withdraw", change),
             path("<int:pk>/preview/", preview, name="chat_collectioninstructions_preview"),
             *super().get_urls(),
         ]

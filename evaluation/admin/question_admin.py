@@ -183,7 +183,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
-        expected = self.button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        expected = self.build_button_path(route, self.expect_view, "evaluationquestion_expect", permission)
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:

@@ -21,9 +21,9 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, job_badge, render_badge
+from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, render_badge, render_job_badge
 from evaluation.charts import Drawing, draw_line_chart
-from evaluation.figures import day_and_month, format_fixed
+from evaluation.figures import format_day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
 from evaluation.runs.agreement import RIGHT_AGREEMENT
@@ -55,9 +55,9 @@ def run_badge(run: EvaluationRun) -> SafeString:
     if run.unreliable_reason:
         return render_badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
-        return job_badge(run)
+        return render_job_badge(run)
     progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
-    return job_badge(run, format_html(progress, run.get_status_display(), run.percent))
+    return render_job_badge(run, format_html(progress, run.get_status_display(), run.percent))
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
@@ -84,7 +84,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
         for name in names
     }
     times = [(run.pk, localtime(run.created_at)) for run in runs]
-    labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
+    labels = [f"#{pk} {format_day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
     return draw_line_chart(labels, series, lambda value: format_fixed(value, 3), most=1.0, links=links)
 
@@ -106,7 +106,7 @@ def ranks_text(result: QuestionResult) -> str:
     return ", ".join(parts)
 
 
-def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
+def build_explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
     """Return the playground's address with the question and both profiles.
 
     Return "" if a profile or the collection was deleted.
@@ -131,7 +131,8 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
     def rows(pairs: Sequence[QuestionPair]) -> list[tuple[QuestionPair, str]]:
         return [
-            (pair, explanation_address(pair.text, baseline, run) if may_explain else "") for pair in pairs[:MOST_PAIRS]
+            (pair, build_explanation_address(pair.text, baseline, run) if may_explain else "")
+            for pair in pairs[:MOST_PAIRS]
         ]
 
     return {
@@ -277,7 +278,9 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 for measure in (MEASURES[run.kind] if run.summary else ())
             ],
             "page": page,
-            "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
+            "rows": [
+                (result, build_explanation_address(result.text, run, run) if may_explain else "") for result in page
+            ],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
             "wrong_count": list_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,

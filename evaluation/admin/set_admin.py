@@ -161,8 +161,10 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
-            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
+            self.build_button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.build_button_path(
+                "<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"
+            ),
             *super().get_urls(),
         ]
 

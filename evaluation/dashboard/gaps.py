@@ -22,7 +22,7 @@ from chat.models import Answer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import MINILM, current_calibration
+from retrieval.index.closeness import MINILM, find_current_calibration
 from retrieval.models import Document
 from retrieval.rights.search_filters import hash_restrictions
 from retrieval.text.questions import normalize_question
@@ -218,7 +218,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
-    least_likeness = (current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
+    least_likeness = (find_current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
     grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = find_nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())

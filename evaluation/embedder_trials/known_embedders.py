@@ -118,6 +118,6 @@ def get_known_options(name: str) -> dict[str, object]:
 BYTES_OF_LINKS = 950
 
 
-def stored_bytes(passages: int, dimension: int) -> int:
+def compute_stored_bytes(passages: int, dimension: int) -> int:
     """Return the stored bytes of the vectors, which are in the table and in the index, with two bytes per dimension."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

@@ -18,7 +18,7 @@ from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import current_calibration, describe_missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
 
 # A sentence's relevancy is the mean of two numbers in [0, 1]: the closeness of its vector to the question's vector, and
@@ -204,12 +204,12 @@ class OfflineJudge:
 
 
 def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None:
         raise JudgeUnavailable(describe_missing_calibration(embedder_choice.get_embedder().name))
     return compute_relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
-    """Return an error instead of a score from words alone, which would be another metric."""
+    """Return the error that is raised because a score from words alone would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

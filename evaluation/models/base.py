@@ -32,7 +32,7 @@ class EvaluationJob(Job):
         return super().end(status, error, finished_at=timezone.now(), **values)
 
 
-def running_is_leased(name: str) -> models.CheckConstraint:
+def build_lease_constraint(name: str) -> models.CheckConstraint:
     """Return a constraint: a row has a lease if, and only if, it is running."""
     return models.CheckConstraint(
         condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import CollectionInstructions
 from core.users import build_user_key
-from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, build_lease_constraint
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.payload_types import (
     ExpectedPassagePayload,
@@ -70,7 +70,7 @@ class EvaluationRun(EvaluationJob):
         ordering = ["-pk"]
         verbose_name = _("evaluation run")
         verbose_name_plural = _("evaluation runs")
-        constraints = [running_is_leased("running_evaluation_is_leased")]
+        constraints = [build_lease_constraint("running_evaluation_is_leased")]
         indexes = [models.Index(fields=["evaluation_set", "status", "-id"], name="evaluation_run_by_set")]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.figures import format_fixed
-from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, build_lease_constraint
 
 
 class Judgement(EvaluationJob):
@@ -36,7 +36,7 @@ class Judgement(EvaluationJob):
         verbose_name_plural = _("automatic ratings")
         constraints = [
             models.UniqueConstraint(fields=["answer", "judge"], name="one_judgement_per_judge"),
-            running_is_leased("running_judgement_is_leased"),
+            build_lease_constraint("running_judgement_is_leased"),
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),

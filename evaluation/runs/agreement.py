@@ -27,7 +27,7 @@ RIGHT_AGREEMENT = 0.7
 
 
 def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return how far the reply says what is expected; None without an expected answer, or in another language.
+    """Return how well the reply agrees with the expected one; None without an expected answer, or in another language.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal, 1 if the reply
     contains its words in order (``contains_answer``), else the mean support of the expected sentences by the reply.

@@ -34,7 +34,7 @@ class RunMeasure:
     field: str
     label: str | StrPromise
 
-    def of(self, result: Result) -> float | None:
+    def read_value(self, result: Result) -> float | None:
         value: float | None = getattr(result, self.field)
         return value
 
@@ -130,7 +130,7 @@ def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
         "metrics": {
             measure.key: _describe_mean(values)
             for measure in MEASURES[kind]
-            if (values := [value for result in results if (value := measure.of(result)) is not None])
+            if (values := [value for result in results if (value := measure.read_value(result)) is not None])
         },
         "latency_ms": _describe_percentiles([result.milliseconds for result in results]),
         **(_summarise_answers(results) if kind == RunKind.ANSWERS else {}),
@@ -212,7 +212,7 @@ def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) ->
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared
-        if (first := measure.of(before)) is not None and (second := measure.of(after)) is not None
+        if (first := measure.read_value(before)) is not None and (second := measure.read_value(after)) is not None
     ]
 
 

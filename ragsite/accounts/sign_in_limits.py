@@ -100,7 +100,7 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token. One that has succeeded at this address always may."""
+    """Return whether the caller may try a token. A token that has succeeded at this address is always allowed."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 

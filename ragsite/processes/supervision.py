@@ -111,7 +111,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    machine.die_with(parent, f"ragsite-{process.name}")
+    machine.end_with_parent(parent, f"ragsite-{process.name}")
     machine.raise_oom_score(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:

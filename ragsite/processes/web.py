@@ -33,7 +33,7 @@ from core.api.callers import find_network
 from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.operations import shared_metrics
-from ragsite.processes.machine import die_with
+from ragsite.processes.machine import end_with_parent
 from retrieval.documents import sandbox
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
@@ -199,7 +199,7 @@ def on_starting(server: Any) -> None:
 def post_fork(server: Any, worker: Any) -> None:
     from chat.streaming.admission import ADMISSION
 
-    die_with(server.pid, f"ragsite-web-{worker.age}")
+    end_with_parent(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
     # Streams may continue for this time. A little later, gunicorn's first process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))

@@ -12,12 +12,12 @@ from ragsite.settings.answers import *
 from ragsite.settings.api import *
 from ragsite.settings.documents import *
 from ragsite.settings.env import BASE_DIR, DATA_DIR
-from ragsite.settings.gone import refuse_gone
+from ragsite.settings.gone import refuse_removed_settings
 from ragsite.settings.search import *
 from ragsite.settings.services import *
 from ragsite.settings.slack import *
 
-refuse_gone()
+refuse_removed_settings()
 VERSION = "0.1.0"
 
 SECRET_KEY = env.read_string("SECRET_KEY") or env.kept_secret_key(DATA_DIR)

@@ -65,7 +65,7 @@ MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
-OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
+OIDC_SERVER_URL = env.read_https_url("OIDC_SERVER_URL")
 OIDC_NAME = "Single sign-on"
 OIDC_GROUPS_CLAIM = env.read_string("OIDC_GROUPS_CLAIM", "groups")
 OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.read_pairs("OIDC_GROUPS").items()}
@@ -116,7 +116,7 @@ if SAML_ENTITY_ID:
                 "settings": {
                     "idp": {
                         "entity_id": SAML_ENTITY_ID,
-                        "sso_url": env.https_url("SAML_SSO_URL"),
+                        "sso_url": env.read_https_url("SAML_SSO_URL"),
                         "x509cert": env.read_string("SAML_CERTIFICATE"),
                     },
                     "attribute_mapping": {

@@ -4,7 +4,7 @@ import re
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.processes.machine import available_cores
+from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
@@ -40,4 +40,4 @@ EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 CONVERSATION_DAYS = env.read_number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.read_number("AUDIT_DAYS", 0)
 
-WEB_CONCURRENCY = max(1, env.read_number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))
+WEB_CONCURRENCY = max(1, env.read_number("WEB_CONCURRENCY", min(count_available_cores(), ANSWERS_AT_ONCE, 8)))

@@ -66,7 +66,7 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     return first, second
 
 
-def https_url(name: str) -> str:
+def read_https_url(name: str) -> str:
     """Return an address. It must use HTTPS, unless it is on this machine."""
     value = read_string(name).rstrip("/")
     parts = urlsplit(value)

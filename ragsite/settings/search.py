@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from core.backend_setting import BackendSetting
-from ragsite.processes.machine import available_cores
+from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
@@ -46,7 +46,7 @@ OPENAI_API_KEY = env.read_string("OPENAI_API_KEY")
 OPENAI_MODEL = env.read_string("OPENAI_MODEL")
 LOCAL_MODEL = env.read_string("LOCAL_MODEL")
 LOCAL_MODEL_PORT = 8411
-LOCAL_MODEL_THREADS = available_cores()
+LOCAL_MODEL_THREADS = count_available_cores()
 if LOCAL_MODEL:
     if OPENAI_BASE_URL:
         raise ImproperlyConfigured("LOCAL_MODEL and OPENAI_BASE_URL both name a language model: leave out one of them.")

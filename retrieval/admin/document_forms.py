@@ -30,7 +30,7 @@ class DocumentFileInput(forms.ClearableFileInput):
     def build_attrs(
         self, base_attrs: dict[str, object], extra_attrs: dict[str, object] | None = None
     ) -> dict[str, object]:
-        return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
+        return {"accept": formats.list_accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
 
 
 class FilesInput(DocumentFileInput):
@@ -62,7 +62,7 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 
 def drop_zone_context() -> dict[str, object]:
     return {
-        "accepted_files": formats.accepted_files(),
+        "accepted_files": formats.list_accepted_files(),
         "supported_formats": formats.list_supported(),
         "file_kinds": list_file_kinds(),
         "icons_by_extension": json.dumps(list_icons_by_extension()),

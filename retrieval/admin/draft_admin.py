@@ -106,9 +106,9 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def get_urls(self) -> list[URLPattern]:
         change = "retrieval.change_draft"
         return [
-            self.button_path("begin/<int:collection_id>/", self.begin_view, "draft_begin", "retrieval.add_draft"),
-            self.button_path("<int:pk>/publish/", self.publish_view, "draft_publish", change),
-            self.button_path("<int:pk>/discard/", self.discard_view, "draft_discard", change),
+            self.build_button_path("begin/<int:collection_id>/", self.begin_view, "draft_begin", "retrieval.add_draft"),
+            self.build_button_path("<int:pk>/publish/", self.publish_view, "draft_publish", change),
+            self.build_button_path("<int:pk>/discard/", self.discard_view, "draft_discard", change),
             *super().get_urls(),
         ]
 

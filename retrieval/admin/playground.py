@@ -51,7 +51,7 @@ class ProfileChoice(forms.ChoiceField):
         if chosen == PUBLISHED:
             return profiles.active_profile()
         if chosen == BUILT_IN:
-            return NamedProfile(BUILT_IN, profiles.built_in_profile())
+            return NamedProfile(BUILT_IN, profiles.get_built_in_profile())
         version = SearchProfileVersion.objects.select_related("profile").filter(pk=chosen).first()
         if version is None:
             raise forms.ValidationError(_t("This version is gone."))

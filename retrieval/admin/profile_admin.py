@@ -79,7 +79,7 @@ class SearchProfileAdmin(GatedAdmin):
                 if wanted is not None:
                     return wanted.read()
             except ImproperProfile:
-                return profiles.built_in_profile()  # the list of versions reports the error
+                return profiles.get_built_in_profile()  # the list of versions reports the error
         return profiles.active_profile().settings
 
     def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
@@ -124,12 +124,12 @@ class SearchProfileAdmin(GatedAdmin):
     def get_urls(self) -> list[URLPattern]:
         playground = self.admin_site.admin_view(self.playground_view)
         change = "retrieval.change_searchprofile"
-        publish = self.button_path(
+        publish = self.build_button_path(
             "versions/<int:version_id>/publish/", self.publish_view, "searchprofile_publish", change
         )
         return [
             path("playground/", playground, name="retrieval_searchprofile_playground"),
-            self.button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
+            self.build_button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
             publish,
             *super().get_urls(),
         ]

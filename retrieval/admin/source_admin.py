@@ -36,7 +36,7 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
 from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
-from retrieval.sources.states import Standing, explain_wait, find_source_state, find_source_states
+from retrieval.sources.states import SourceStatus, explain_wait, find_source_status, find_source_statuses
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -145,19 +145,19 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 }
 
 
-class StandingsChangeList(ChangeList):
+class SourceChangeList(ChangeList):
     """The admin's list of sources. It loads the states and document counts of a page in a few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        standings = find_source_states(self.result_list)
+        statuses = find_source_statuses(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
         counts = {(origin, collection): number for origin, collection, number in numbers}
         for source in self.result_list:
             number = counts.get((source.pk, source.collection_id), 0)
-            vars(source).update(standing=standings[source.pk], document_count=number)
+            vars(source).update(status=statuses[source.pk], document_count=number)
 
 
 @admin.register(Source)
@@ -172,7 +172,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return list_source_collections(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return StandingsChangeList
+        return SourceChangeList
 
     @admin.display(description=_("kind"), ordering="kind")
     def kind_label(self, source: Source) -> str:
@@ -181,12 +181,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("status"))
     def state(self, source: Source) -> SafeString:
-        state = vars(source)["standing"].state
+        state = vars(source)["status"].state
         return render_badge(state, state.label)
 
     @admin.display(description=_("last run"))
     def last_run(self, source: Source) -> str:
-        last = vars(source)["standing"].last
+        last = vars(source)["status"].last
         return date_format(localtime(last.finished_at), "SHORT_DATETIME_FORMAT") if last and last.finished_at else "–"
 
     @admin.display(description=_("next run"), ordering="next_run_at")
@@ -301,14 +301,14 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
-        standing = find_source_state(obj)
+        status = find_source_status(obj)
         pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,
             "source": obj,
-            "standing": standing,
-            "wait": self._explain_wait(request, standing),
-            "state": render_badge(standing.state, standing.state.label),
+            "status": status,
+            "wait": self._explain_wait(request, status),
+            "state": render_badge(status.state, status.state.label),
             "document_count": obj.own_documents.count(),
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),
@@ -325,8 +325,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             "sent_count": sent.count(),
         }
 
-    def _explain_wait(self, request: HttpRequest, standing: Standing) -> str:
-        run = standing.active
+    def _explain_wait(self, request: HttpRequest, status: SourceStatus) -> str:
+        run = status.active
         if run is None or run.status != SourceRun.Status.WAITING:
             return ""
         return explain_wait(run, self.open_collections(request))
@@ -358,7 +358,9 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return redirect_to(source)
 
     def get_urls(self) -> list[URLPattern]:
-        act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
+        act = self.build_button_path(
+            "<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source"
+        )
         return [act, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:

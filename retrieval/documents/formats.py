@@ -467,7 +467,7 @@ def list_supported() -> str:
     return f"{', '.join(labels)} and {last}"
 
 
-def accepted_files() -> str:
+def list_accepted_files() -> str:
     """Return the value of a file input's ``accept``, which includes all text files, whatever their extension."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 

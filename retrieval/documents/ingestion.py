@@ -189,7 +189,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     text_chunks = _split_into_passages(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
-    hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
+    hashes = [chunking.hash_content(chunk.text, chunk.heading_path) for chunk in text_chunks]
     fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()

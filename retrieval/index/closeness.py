@@ -77,7 +77,7 @@ _kept: dict[str, tuple[float, Calibration | None]] = {}
 forget_calibrations = _kept.clear
 
 
-def current_calibration() -> Calibration | None:
+def find_current_calibration() -> Calibration | None:
     """Return the calibration of the configured embedder; None, with a logged warning, if none is stored."""
     return find_calibration(embedder_choice.get_embedder().name)
 
@@ -95,7 +95,7 @@ def find_calibration(embedder: str) -> Calibration | None:
 
 
 def find_uncalibrated_embedder() -> str:
-    return "" if current_calibration() is not None else embedder_choice.get_embedder().name
+    return "" if find_current_calibration() is not None else embedder_choice.get_embedder().name
 
 
 def describe_missing_calibration(embedder: str) -> str:

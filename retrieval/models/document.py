@@ -14,7 +14,7 @@ from core.jobs import Job
 from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
-from retrieval.models.left_out import KINDS, explain, summarise
+from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
 from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce_event
@@ -179,12 +179,12 @@ class Document(Job):
     @property
     def notice(self) -> str:
         """The content of the file that was not read, as a sentence in the page's language; empty if all was read."""
-        return explain(self.left_out)
+        return explain_left_out(self.left_out)
 
     @property
     def not_read(self) -> str:
         """How much was not read, by kind, in the page's language; empty if all was read."""
-        return summarise(self.left_out)
+        return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:
         """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""

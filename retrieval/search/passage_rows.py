@@ -14,7 +14,7 @@ from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
 from retrieval.text.block import from_rows
@@ -144,7 +144,7 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
     """
     asked = normalize_question(question)
     found = {pk for pk, wordings in given.items() if asked in map(normalize_question, wordings)}
-    calibration = current_calibration() if given and not found else None
+    calibration = find_current_calibration() if given and not found else None
     if calibration is None:
         return frozenset(found)
     try:

@@ -26,7 +26,7 @@ from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.active_embedder import begin_encoding, is_lagging
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
@@ -350,7 +350,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     if tuned.weights is not None or tuned.method is not SearchMethod.ZSCORE:
         return tuned
     try:
-        fitted = current_calibration()
+        fitted = find_current_calibration()
     except (RagsiteError, ImproperlyConfigured):
         return tuned  # the vector retriever reports the error
     share = fitted.vector_weight if fitted is not None else None
@@ -401,7 +401,7 @@ def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]
 
 
 def _make_strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None or not lists[0]:
         return None
     known = search.known

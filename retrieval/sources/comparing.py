@@ -273,7 +273,7 @@ class Comparison:
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
         """Give a stored document the readers that the source names, even if its content is unchanged."""
-        readers = self._wanted_readers[found.key] = taken.find(found, item)
+        readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
         elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
@@ -284,7 +284,7 @@ class Comparison:
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
                         if document is not None:
-                            taken.change(item, document, of_source, readers)
+                            taken.change_readers(item, document, of_source, readers)
                             item.save(update_fields=["readers", "own_groups"])
                             self._run.write(details=self._tally.details)
                             self._has_read = True
@@ -327,7 +327,7 @@ class Comparison:
                         self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
-                        self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
+                        self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
                 # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
                 # again.
@@ -424,7 +424,7 @@ class Comparison:
         if item.key in self._present or item.key in self._visited:
             return item.key not in self._present
         has_listed_all = connector.broke_off is None
-        return has_listed_all and (item.is_held or connector.covers(item.key, item.seen_by_run or 0))
+        return has_listed_all and (item.is_held or connector.is_deletion(item.key, item.seen_by_run or 0))
 
     def _remove_gone(self, connector: Connector) -> None:
         gone = [item for item in self._items.values() if self._is_gone(connector, item)]

@@ -26,7 +26,7 @@ from lxml import etree
 
 from core import deadline
 from core.encryption import parse_origin
-from core.http_client import bounded_client
+from core.http_client import build_bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -196,7 +196,7 @@ class Client:
         self._headers = dict(headers)
         self._request_seconds = request_seconds
         seconds = settings.SOURCE_TIMEOUT_SECONDS
-        self._client = bounded_client(
+        self._client = build_bounded_client(
             resolve_host,
             timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
             headers={"User-Agent": USER_AGENT},

@@ -177,7 +177,7 @@ class Connector:
         """Yield all items of the source. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
 
-    def covers(self, key: str, last_run: int) -> bool:
+    def is_deletion(self, key: str, last_run: int) -> bool:
         """Return whether an item that was not listed is deleted. ``last_run`` is the last run that listed it."""
         return True
 
@@ -188,7 +188,7 @@ class Connector:
         documents of deleted items were removed.
         """
 
-    def address_of(self, name: str) -> str:
+    def build_address(self, name: str) -> str:
         """Return the address at which readers can open the file; empty without the option base_url."""
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""

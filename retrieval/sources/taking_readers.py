@@ -52,7 +52,7 @@ class TakenReaders:
         self._names: set[str] = set()
         self._unread: Counter[str] = Counter()
 
-    def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
+    def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
         If they could not be read, the readers stored before are returned, and none for a new item.
@@ -77,7 +77,7 @@ class TakenReaders:
         item.readers, item.own_groups = before
         return not is_same or after != _read_admitted_names(metadata)
 
-    def change(
+    def change_readers(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
         """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
@@ -86,7 +86,7 @@ class TakenReaders:
         self._update_document(item, document, of_source)
         self._count(before, _read_admitted_names(document.metadata))
 
-    def begin(
+    def set_first_readers(
         self,
         item: SourceItem,
         document: Document,

@@ -124,14 +124,14 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
 
 
 def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
-    subject = known.subject if known.subject is not None else 0
+    subject = known.subject_column if known.subject_column is not None else 0
     if computed.operation is Operation.ROWS:
         targets = [reading.order] if reading.order is not None else []
         targets += [column for column in (reading.answer, *reading.shown) if column is not None]
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
-        names = list(known.naming)
+        names = list(known.naming_columns)
         return names, [target for target in dict.fromkeys(targets) if target not in names]
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer

@@ -119,7 +119,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
-        if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.days:
+        if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
             reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
     return reading
 
@@ -173,7 +173,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
-    chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
+    chosen = list(dict.fromkeys([*table.naming_columns, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:
         near = dict(zip(left, nearness(question, left), strict=True))

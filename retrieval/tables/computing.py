@@ -92,7 +92,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         cells = [row.values[reading.answer] for row in rows]
         if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
             return _build_rows_result(rows)
-        if reading.answer != table.subject and any(
+        if reading.answer != table.subject_column and any(
             isinstance(cell, str) and len(make_cell_keys(cell)) > 2 for cell in cells
         ):
             return _build_rows_result(rows)  # the cells may contain lists

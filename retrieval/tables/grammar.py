@@ -300,7 +300,7 @@ class _Reader:
             return TableReading(Operation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
-            asked = self.table.subject
+            asked = self.table.subject_column
         if asked is None:
             is_open = columns or (asks and not self._is_value_behind(Word.WHICH))
             return None if is_open else TableReading(Operation.ROWS, conditions)
@@ -386,7 +386,7 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject  # An example is "the cheapest".
+                answer = self.table.subject_column  # An example is "the cheapest".
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
                 answer = order  # An example is "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):

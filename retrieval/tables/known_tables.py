@@ -136,7 +136,7 @@ class KnownTable:
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
-    def subject(self) -> int | None:
+    def subject_column(self) -> int | None:
         """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
@@ -152,9 +152,12 @@ class KnownTable:
         return found
 
     @cached_property
-    def naming(self) -> Sequence[int]:
-        """The columns that name a row: the subject column and, if its cells are codes, the next text column."""
-        first = self.subject if self.subject is not None else 0
+    def naming_columns(self) -> Sequence[int]:
+        """The columns that name a row.
+
+        They are the column that identifies the rows and, if its cells are codes, the next text column.
+        """
+        first = self.subject_column if self.subject_column is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
             return [first]
@@ -184,12 +187,12 @@ class KnownTable:
 
     @cached_property
     def measure_columns(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked. Ranks, numbers that name, and years are not among them."""
+        """The columns of numbers that can be ranked. Ranks, numbers that are names, and years are left out."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
     @cached_property
-    def days(self) -> Sequence[int]:
+    def day_columns(self) -> Sequence[int]:
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 

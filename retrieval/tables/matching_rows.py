@@ -33,7 +33,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
     order, is_least = _find_order(spans, words, table, choose)
     if not conditions and order is None:
         return None
-    taken = {condition.column for condition in conditions} | {order, table.subject}
+    taken = {condition.column for condition in conditions} | {order, table.subject_column}
     meant = dict.fromkeys(column for run in _join_runs(words) for column in _find_columns(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)

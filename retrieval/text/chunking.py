@@ -217,7 +217,7 @@ def build_embedding_text(title: str, heading_path: Sequence[str], text: str) -> 
     return f"{context}\n{text}" if context else text
 
 
-def content_hash(text: str, heading_path: Sequence[str]) -> str:
+def hash_content(text: str, heading_path: Sequence[str]) -> str:
     """Return the SHA-256 of a passage and its headings. White space has no effect."""
     fields = (" ".join(part.split()) for part in (*heading_path, text))
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()

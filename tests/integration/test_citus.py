@@ -23,7 +23,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, list_nodes
 from retrieval.index.vector_index import build_indexed_distance, build_scan_settings, get_index_name
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
@@ -41,7 +41,7 @@ def hits():
     """Return the hits of each question: ids, ranks, and scores of both retrievers."""
     found = []
     for question in QUESTIONS:
-        result = search(question, unrestricted_filters())
+        result = search(question, build_unrestricted_filters())
         assert not result.trace.degraded
         rows = [(result.trace.query,)]
         rows += [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
@@ -189,7 +189,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     cluster.stop(port)
     try:
         with pytest.raises(SearchUnavailable, match=AWAY):
-            search(QUESTIONS[0], unrestricted_filters())
+            search(QUESTIONS[0], build_unrestricted_filters())
         response = client.post("/api/v1/search/", {"query": QUESTIONS[0]}, content_type="application/json")
         assert (response.status_code, response.json()["detail"][: len(AWAY)]) == (503, AWAY)
         response = client.post("/api/v1/ask/", {"question": QUESTIONS[0]}, content_type="application/json")
@@ -215,7 +215,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     assert client.get(f"/documents/{lost}/").status_code == 200
     Document.objects.filter(pk=waiting.pk).update(retry_at=None)
     ingestion.ingest(waiting.pk)
-    assert search("quokka", unrestricted_filters()).hits[0].passage.document_id == waiting.pk
+    assert search("quokka", build_unrestricted_filters()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
     assert find_inconsistencies() == []
     assert hits() == on_one_server

@@ -16,7 +16,7 @@ from evaluation.models.evaluation_set import build_asked_condition
 from ragsite.processes.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
 
@@ -46,7 +46,7 @@ async def ask_all(questions, by_name=()):
 
     outcomes = []
     for question in questions:
-        filters = await sync_to_async(unrestricted_filters)("handbook" if question in by_name else "")
+        filters = await sync_to_async(build_unrestricted_filters)("handbook" if question in by_name else "")
         searched = None
         async for event in pipeline.answer_question(question, filters):
             if isinstance(event, AnswerDraft):

@@ -21,7 +21,7 @@ LONG_AGO = timedelta(days=20)
 def versions():
     """Two versions of a profile: the first hands over three passages, the second five."""
     profile, _ = SearchProfile.objects.get_or_create(slug="tried", defaults={"name": "Tried"})
-    built_in = profiles.built_in_profile()
+    built_in = profiles.get_built_in_profile()
     return (
         profiles.add_version(profile, replace(built_in, top_k=3)),
         profiles.add_version(profile, replace(built_in, top_k=5)),

@@ -23,7 +23,13 @@ from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
+from retrieval.search.profiles.profiles import (
+    BUILT_IN,
+    NamedProfile,
+    active_profile,
+    get_built_in_profile,
+    name_version,
+)
 
 WAIT_SECONDS = 1.0
 # The other product may read documents again for each question.
@@ -171,7 +177,7 @@ def _find_profile(name: str) -> NamedProfile:
     if not name:
         return active_profile()
     if name == BUILT_IN:
-        return NamedProfile(BUILT_IN, built_in_profile())
+        return NamedProfile(BUILT_IN, get_built_in_profile())
     slug, _, number = name.rpartition(" v")
     versions = SearchProfileVersion.objects.select_related("profile")
     version = versions.filter(profile__slug=slug, number=int(number)).first() if number.isdecimal() else None

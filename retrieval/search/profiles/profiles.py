@@ -68,7 +68,7 @@ Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
 
-def built_in_profile() -> ProfileSettings:
+def get_built_in_profile() -> ProfileSettings:
     return ProfileSettings(
         method=SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
         top_k=settings.RETRIEVAL_TOP_K,
@@ -92,14 +92,14 @@ def active_profile() -> NamedProfile:
         logger.exception("The search profile in force cannot be looked up.")
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute.")) from error
     if row is None:
-        return NamedProfile(BUILT_IN, built_in_profile())
+        return NamedProfile(BUILT_IN, get_built_in_profile())
     version_id, name, stored = row
     try:
         return NamedProfile(name, _read(stored), version_id)
     except ImproperProfile as error:
         PROFILE_FAILURES.inc()
         logger.error("The search profile in force, %s, cannot be used; the built-in one is: %s", name, error)
-        return NamedProfile(f"{BUILT_IN} (instead of {name})", built_in_profile(), error=f"{name}: {error}")
+        return NamedProfile(f"{BUILT_IN} (instead of {name})", get_built_in_profile(), error=f"{name}: {error}")
 
 
 def register_chooser(chooser: Chooser) -> None:

@@ -24,9 +24,9 @@ from retrieval.search.understanding.vocabulary import (
 )
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_inverse_document_frequency,
     compute_lexeme_dimension,
     expand_identifiers,
-    inverse_document_frequency,
     list_spellings,
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
@@ -314,7 +314,9 @@ def build_queries(
         }
         if held:
             selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
-            idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
+            idf = {
+                lexeme: compute_inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()
+            }
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
             queries.append(
                 LexicalQuery(
@@ -328,12 +330,12 @@ def build_queries(
                     constraints[configuration],
                     held,
                     unknown=len({*lexemes[configuration]} - known.keys() - stood_in_for),
-                    unknown_weight=inverse_document_frequency(0, passages),
+                    unknown_weight=compute_inverse_document_frequency(0, passages),
                     unknown_words=tuple(
                         typed
                         for typed in unknown
                         if max((near.weight for near in expansions.get(typed, ())), default=0.0)
-                        < NEARLY_THE_WORD * inverse_document_frequency(1, passages)
+                        < NEARLY_THE_WORD * compute_inverse_document_frequency(1, passages)
                     ),
                 )
             )

@@ -29,7 +29,7 @@ from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import build_seen_condition
 from retrieval.search.ranking.tsquery import MatchesTsQuery, quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
-from retrieval.text.terms import expand_identifiers, find_identifiers, inverse_document_frequency
+from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
 # Longer terms are not compared, because edit distances are stored in eight bits.
@@ -165,7 +165,7 @@ def expand_term(
     kept = kept[:MAX_EXPANSIONS]
     if not kept:
         return ()
-    idf = inverse_document_frequency(max(frequencies[found] for found in kept), passages)
+    idf = compute_inverse_document_frequency(max(frequencies[found] for found in kept), passages)
     return tuple(Expansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
 
 

@@ -73,7 +73,7 @@ class Reading:
             self._checkpoints.pop()
         self._checkpoints.append((items, self._known.snapshot()))
 
-    def covers(self, stream: str, last_run: int) -> bool:
+    def is_deletion(self, stream: str, last_run: int) -> bool:
         """Return whether a record that this run did not read is deleted in the source.
 
         ``last_run`` is the number of the last run that read the record.

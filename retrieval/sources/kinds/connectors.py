@@ -322,9 +322,9 @@ class ConnectorSource(Connector):
     def _has_read_enough(self, items: int) -> bool:
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
-    def covers(self, key: str, last_run: int) -> bool:
+    def is_deletion(self, key: str, last_run: int) -> bool:
         stream = _unescape(key.partition("/")[0])
-        return stream not in self._streams or self._reading.covers(stream, last_run)
+        return stream not in self._streams or self._reading.is_deletion(stream, last_run)
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:

@@ -86,7 +86,7 @@ async def test_a_published_profile_counts(library):
 
     def publish(top_k):
         profile, _ = SearchProfile.objects.get_or_create(slug="default", name="Default")
-        profiles.publish_profile(profiles.add_version(profile, profiles.built_in_profile().__class__(top_k=top_k)))
+        profiles.publish_profile(profiles.add_version(profile, profiles.get_built_in_profile().__class__(top_k=top_k)))
 
     await sync_to_async(publish)(5)
     saved, _ = await ask()

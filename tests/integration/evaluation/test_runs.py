@@ -13,7 +13,7 @@ from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, get_built_in_profile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, MEANING, QUESTIONS, WORDS, measured, set_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,7 +62,7 @@ def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_ar
     evaluation_set, library, settings
 ):
     library.documents.get(source="pump.md").delete()
-    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
+    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, get_built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
     run_execution.measure_run(run.pk)
     run.refresh_from_db()

@@ -21,7 +21,7 @@ from ragsite.models import ApiKey, AuditEntry, Invitation
 from ragsite.operations.audit_log import record_action
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 
@@ -163,11 +163,11 @@ def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(col
     assert answer_cache.find_reusable(answer.cache_key) is not None
     assert "3450 grams" not in json.dumps(answer.trace)
     assert "3450" in str(list(answer.events.values()))
-    key = answer_cache.build_key(question, unrestricted_filters())
+    key = answer_cache.build_key(question, build_unrestricted_filters())
     # Traces of earlier releases named passages.
     Answer.objects.update(trace={**answer.trace, "passages": {"7": {"preview": "3450 grams"}}})
     secret.delete()
-    assert answer_cache.build_key(question, unrestricted_filters()) != key
+    assert answer_cache.build_key(question, build_unrestricted_filters()) != key
     assert forget_deleted_documents() == 1
     answer.refresh_from_db()
     assert "3450 grams" not in json.dumps(answer.trace)

@@ -8,7 +8,7 @@ from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
@@ -32,7 +32,9 @@ def url_of(chunk):
 
 
 def found(question):
-    return [hit.passage.source for hit in search(question, unrestricted_filters(), method=SearchMethod.LEXICAL).hits]
+    return [
+        hit.passage.source for hit in search(question, build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits
+    ]
 
 
 def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):

@@ -24,7 +24,7 @@ from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import recompute_term_weights, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.rights.search_filters import build_filters, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.integration.conftest import lose_tasks
 from tests.support.remembered import remembered
@@ -102,7 +102,7 @@ def contents(collection):
 
 
 def first_sources(question, slug=""):
-    return [hit.passage.source for hit in search(question, unrestricted_filters(slug)).hits]
+    return [hit.passage.source for hit in search(question, build_unrestricted_filters(slug)).hits]
 
 
 def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(library, monkeypatch):
@@ -129,8 +129,10 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
 def test_only_its_name_finds_a_working_copy(library, draft):
     copy = working_copy(draft)
     staff = User(username="staff", is_staff=True)
-    assert unrestricted_filters().collections == build_filters(staff).collections == (library.pk,)
-    assert unrestricted_filters(copy.slug).collections == build_filters(staff, copy.slug).collections == (copy.pk,)
+    assert build_unrestricted_filters().collections == build_filters(staff).collections == (library.pk,)
+    assert (
+        build_unrestricted_filters(copy.slug).collections == build_filters(staff, copy.slug).collections == (copy.pk,)
+    )
     with pytest.raises(InvalidQuery):
         build_filters(None, copy.slug)
     assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}

@@ -14,7 +14,7 @@ from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking import retrievers
@@ -43,7 +43,7 @@ library = library_of(
 
 
 def ask(**options):
-    return search("Which pump is open?", unrestricted_filters(), **options)
+    return search("Which pump is open?", build_unrestricted_filters(), **options)
 
 
 def in_force():
@@ -116,7 +116,7 @@ def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(li
     before = PROFILE_FAILURES._value.get()
     with caplog.at_level(logging.ERROR):
         result = ask()
-    assert result.trace.search_method == profiles.built_in_profile().method
+    assert result.trace.search_method == profiles.get_built_in_profile().method
     assert result.trace.profile == "built-in (instead of default v1)"
     assert "default v1, cannot be used" in caplog.text
     assert "later_setting: is not a setting" in caplog.text
@@ -134,7 +134,7 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(library
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
     profiles.publish_profile(profiles.add_version(profile, tight))
-    searched = pipeline.find_sources("Which part hums all day?", unrestricted_filters(), None, (), "", None)
+    searched = pipeline.find_sources("Which part hums all day?", build_unrestricted_filters(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2

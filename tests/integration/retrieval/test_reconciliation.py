@@ -26,7 +26,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 
@@ -125,7 +125,7 @@ def test_damage_is_found_and_repaired(library, damage, found):
         ingestion.ingest(pk)
     assert find_inconsistencies() == []
     assert index_content() == whole
-    result = search("Which pump weighs grams?", unrestricted_filters())
+    result = search("Which pump weighs grams?", build_unrestricted_filters())
     assert result.trace.degraded == ()
     assert result.hits
 

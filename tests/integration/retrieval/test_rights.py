@@ -8,7 +8,7 @@ from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import get_index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
-from retrieval.rights.search_filters import build_filters, hash_restrictions, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters, hash_restrictions
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
@@ -128,7 +128,7 @@ def test_no_condition_where_nothing_is_narrowed(library, member):
     assert build_filters(member).readers == (Reader(groups=("care",)),)
     Document.objects.filter(source="closed.md").update(metadata={})
     assert build_filters(AnonymousUser()).readers == ()
-    assert unrestricted_filters().readers == ()
+    assert build_unrestricted_filters().readers == ()
 
 
 def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, member):

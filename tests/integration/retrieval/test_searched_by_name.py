@@ -6,7 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from chat.pages.suggestions import list_suggestions
 from ragsite.processes.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
-from retrieval.rights.search_filters import build_filters, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from tests.support.asking import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +29,7 @@ def collections(ingest):
 def test_questions_of_all_documents_leave_it_out(collections):
     guide, pumps = collections
     visitor = AnonymousUser()
-    assert build_filters(visitor).collections == unrestricted_filters().collections == (pumps.pk,)
+    assert build_filters(visitor).collections == build_unrestricted_filters().collections == (pumps.pk,)
     assert build_filters(visitor, "guide").collections == (guide.pk,)
     # A caller that names documents of a collection has chosen it.
     assert guide.pk in build_filters(visitor, documents=(guide.documents.get().pk,)).collections

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.states import SourceState, find_source_state
+from retrieval.sources.states import SourceState, find_source_status
 from retrieval.sources.sync_runs import RunRefused, request_run, sync
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
@@ -66,7 +66,7 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         run = SourceRun.objects.get()
         items = SourceItem.objects.exclude(outcome=SourceItem.Outcome.PASSED)
         assert (run.status, len(names()), items.count()) == ("running", SAVED, SAVED)
-        assert find_source_state(source).state == SourceState.RUNNING
+        assert find_source_status(source).state == SourceState.RUNNING
         with pytest.raises(RunRefused):
             request_run(source)
         SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
@@ -80,5 +80,5 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         assert len(names()) == items.count() == 6
         texts = {document.file.read() for document in Document.objects.filter(origin=source)}
         assert all(any(f"pump {name} ".encode() in text for text in texts) for name in "abcdef")
-        assert find_source_state(source).state == SourceState.IN_SYNC
+        assert find_source_status(source).state == SourceState.IN_SYNC
         assert numbers(run_once(source)) == (0, 0, 6, 0, 0)

@@ -21,7 +21,7 @@ from retrieval.sources.kinds.local_files import FolderConnector
 from retrieval.sources.network import resolve_host
 from retrieval.sources.options import read_all_options
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.states import SourceState, find_source_state
+from retrieval.sources.states import SourceState, find_source_status
 from retrieval.sources.sync_runs import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
@@ -55,7 +55,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     run = run_once(source)
     assert (run.status, run.removed, run.kept_back, len(names())) == ("done", 0, 3, 10)
     assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert find_source_state(source).state == SourceState.HELD
+    assert find_source_status(source).state == SourceState.HELD
 
     # One came back, and others went without anyone's consent.
     shelf.put("a", "The pump a was found again.")
@@ -66,7 +66,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     assert len(names()) == 8
     run = run_once(source, may_remove=True)
     assert (run.removed, run.kept_back) == (3, 0)
-    assert find_source_state(source).state == SourceState.IN_SYNC
+    assert find_source_status(source).state == SourceState.IN_SYNC
 
 
 def test_an_empty_folder_removes_nothing(shelf, source):
@@ -124,7 +124,7 @@ def test_one_bad_file_does_not_stop_the_others(shelf, source):
     assert (run.status, numbers(run)) == ("done", (10, 0, 0, 0, 2))
     assert [name for name, _why in run.details["failures"]] == ["broken.pdf", "empty.md"]
     assert "is not a PDF" in run.details["failures"][0][1]
-    assert find_source_state(source).state == SourceState.INCOMPLETE
+    assert find_source_status(source).state == SourceState.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
     # The log has one entry for each event, not for each minute without one.
@@ -171,7 +171,7 @@ def test_a_source_that_keeps_documents_removes_none_and_counts_them(shelf, sourc
     for run in (run_once(source, may_remove=True), run_once(source)):
         assert (run.status, run.kept, run.kept_back, run.removed, len(names())) == ("done", 3, 0, 0, 10)
         assert run.details["kept"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert find_source_state(source).state == SourceState.IN_SYNC
+    assert find_source_status(source).state == SourceState.IN_SYNC
     page = admin_client.get(reverse("admin:retrieval_source_change", args=[source.pk])).content.decode()
     assert "3 documents are no longer in the source. They are kept" in page
     assert "Kept, although no longer in the source: 3" in page

@@ -36,7 +36,7 @@ def test_two_numbers(variable):
 @pytest.mark.parametrize("value", ["https://id.example/realms/a/", "http://localhost:9400", "http://127.0.0.1:1/x", ""])
 def test_an_address_that_is_believed_is_encrypted_or_here(variable, value):
     variable(value)
-    assert env.https_url("VARIABLE") == value.rstrip("/")
+    assert env.read_https_url("VARIABLE") == value.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_an_address_that_is_believed_is_encrypted_or_here(variable, value):
 def test_other_addresses_are_refused(variable, value):
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="https://"):
-        env.https_url("VARIABLE")
+        env.read_https_url("VARIABLE")
 
 
 def test_settings_are_explained_and_few_and_none_of_them_went():

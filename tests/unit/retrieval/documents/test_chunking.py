@@ -11,7 +11,7 @@ from retrieval.text.chunking import (
     SPECIAL_TOKENS,
     build_embedding_text,
     build_heading_context,
-    content_hash,
+    hash_content,
     split_into_chunks,
 )
 
@@ -225,10 +225,10 @@ def test_the_context_names_title_and_headings_once_within_its_length():
 
 
 def test_the_hash_ignores_white_space_and_sees_words_and_headings():
-    assert content_hash("a  b\n", ["H"]) == content_hash("a b", ["H"])
+    assert hash_content("a  b\n", ["H"]) == hash_content("a b", ["H"])
     assert (
         len(
-            {content_hash("a b", ["H"]), content_hash("ab", ["H"]), content_hash("a b", ["G"]), content_hash("a b", [])}
+            {hash_content("a b", ["H"]), hash_content("ab", ["H"]), hash_content("a b", ["G"]), hash_content("a b", [])}
         )
         == 4
     )

@@ -84,7 +84,7 @@ def ask(question, table):
         return "-"
     if computed.value:
         return f"{computed.operation} {computed.value}"
-    column = computed.answer if computed.answer is not None else table.subject or 0
+    column = computed.answer if computed.answer is not None else table.subject_column or 0
     answering = computed.rows[:1] if computed.operation is Operation.COMPARE else computed.rows
     return f"{computed.operation} {', '.join(str(row.values[column]) for row in answering)}"
 
@@ -93,7 +93,7 @@ def rows(question, table):
     """Return the names of the first rows that the question chooses."""
     reading = read_rows(question, table, min)
     computed = compute_result(reading, table) if reading is not None else None
-    return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
+    return [str(row.values[table.subject_column or 0]) for row in computed.rows[:3]] if computed is not None else []
 
 
 @pytest.mark.parametrize(
