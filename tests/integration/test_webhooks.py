@@ -286,7 +286,7 @@ def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver, tmp_pa
     webhook = add(receiver.url)
     announce_event(EVENT, {"document": 7})
     row = webhook.deliveries.get()
-    code = f"from retrieval.webhooks import deliver; deliver({row.pk})"
+    code = f"from retrieval.webhooks import send_delivery; send_delivery({row.pk})"
     process = SiteProcess(["django", "shell", "-c", code], tmp_path / "log", SOURCE_PRIVATE_HOSTS="127.0.0.1")
     wait_until(lambda: receiver.requests, 60, "the first request")
     process.kill()

@@ -187,7 +187,7 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(library, model,
 @pytest.fixture
 def weighs_by_words(monkeypatch):
     """Remove the calibration, as for an embedder without fitted thresholds."""
-    monkeypatch.setattr(pipeline, "current_calibration", lambda: None)
+    monkeypatch.setattr(pipeline, "find_current_calibration", lambda: None)
 
 
 GAVE_UP = "The language model found no answer in these passages. This one comes nearest to the question."

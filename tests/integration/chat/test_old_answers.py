@@ -121,7 +121,7 @@ def test_a_conversation_costs_two_queries_more_at_most(answer, document, convers
         asked.append(sql)
         return fetch_rows(sql, parameters)
 
-    monkeypatch.setattr(quoted_words, "fetch", count)
+    monkeypatch.setattr(quoted_words, "fetch_rows", count)
     for number in range(5):
         saved_answer(conversation, f"Question {number}?", document, text="You have 25 days [1].")
     Citation.objects.update(quote=QUOTE, section="Leave")

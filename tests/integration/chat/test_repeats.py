@@ -197,13 +197,13 @@ def test_what_is_asked_of_today_holds_today(library, settings, monkeypatch):
 
 
 async def test_a_document_changed_while_it_is_answered_is_asked_again(library, ingest, monkeypatch):
-    quote = pipeline.quote
+    quote = pipeline.quote_documents
 
     def meddle(question, sources, evidence):
         ingest(library, "pump.md", PUMP.replace("3450", "3500"))
         return quote(question, sources, evidence)
 
-    monkeypatch.setattr(pipeline, "quote", meddle)
+    monkeypatch.setattr(pipeline, "quote_documents", meddle)
     first, _ = await ask()
     assert "3450" in first.text
     monkeypatch.undo()

@@ -43,7 +43,7 @@ def notations(question, filters, depth):
         return database.fetch_rows(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lexical_ranker, "fetch", fetch)
+        patched.setattr(lexical_ranker, "fetch_rows", fetch)
         rank(question, filters, depth, 1)
     return asked
 

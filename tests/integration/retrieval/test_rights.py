@@ -170,7 +170,7 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
     """The nearest rows are read in the order of the index, and each is checked, as for any other filter."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     statements = []
-    fetch = dense_ranker.fetch
+    fetch = dense_ranker.fetch_rows
 
     def explained(sql, parameters):
         if "ORDER BY" in sql:
@@ -179,7 +179,7 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
             statements.append("\n".join(line for (line,) in fetch(f"EXPLAIN {sql}", parameters)))
         return fetch(sql, parameters)
 
-    monkeypatch.setattr(dense_ranker, "fetch", explained)
+    monkeypatch.setattr(dense_ranker, "fetch_rows", explained)
     assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
     assert f"Index Scan using {get_index_name(active_embedder())}" in statements[0]
     assert "metadata" in statements[0]
