@@ -136,19 +136,19 @@ class Survey:
         self._service.begin()
         failure = ""
         try:
-            calls.check()
+            calls.check_settings()
             tried.check = "ok"
         except RagsiteError as error:
             failure = f"no: {_describe(error)}"
         self._service.begin()
-        streams = calls.discover()
+        streams = calls.discover_streams()
         tried.check = failure or tried.check
         tried.streams = str(len(streams))
         checked = (resolved.get("check") or {}).get("stream_names") or []
         ordered = sorted(streams, key=lambda each: each["name"] not in checked)
         self._service.begin()
         chosen = ChosenStream(read_stream_name(ordered[0]), ordered[0], {})
-        records = sum(isinstance(message, Record) for message in calls.read([chosen], seconds=90))
+        records = sum(isinstance(message, Record) for message in calls.read_records([chosen], seconds=90))
         tried.records = f"{records} of {chosen.name}"
 
     def _resolve(self, manifest: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from chat.conversations.rights import build_closed_condition, list_readable_answ
 from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
-from chat.debugging.stages import Bar, answer_bars, search_bars
+from chat.debugging.stages import StageBar, build_answer_bars, build_search_bars
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.pages.filters import build_chips
@@ -37,8 +37,8 @@ class Panel:
     """The content of a debug panel. If ``lexical_matches`` is None, ``not_counted`` is the reason."""
 
     trace: AnswerTrace
-    search_bars: tuple[Bar, ...]
-    answer_bars: tuple[Bar, ...]
+    search_bars: tuple[StageBar, ...]
+    answer_bars: tuple[StageBar, ...]
     weights: Mapping[str, float]
     sentences: tuple[ShownSentence, ...]
     rows: tuple[CandidateRow, ...]
@@ -83,8 +83,8 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
     return Panel(
         trace=trace,
-        search_bars=search_bars(trace.timings_ms),
-        answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
+        search_bars=build_search_bars(trace.timings_ms),
+        answer_bars=build_answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
         weights=find_used_weights(trace),
         sentences=describe_sentences(answer),
         rows=build_candidate_rows(trace, shown),

@@ -270,8 +270,8 @@ class ConnectorSource(Connector):
         If the connector fails midway, no item is yielded, unless a STATE allows the next run to continue.
         """
         if self.is_preview:
-            self._calls.check()
-            found: dict[str, Any] = {"streams": self._calls.discover()}
+            self._calls.check_settings()
+            found: dict[str, Any] = {"streams": self._calls.discover_streams()}
             Source.objects.filter(pk=self.number).update(found=found)
         else:
             found = Source.objects.values_list("found", flat=True).get(pk=self.number)
@@ -304,7 +304,7 @@ class ConnectorSource(Connector):
         number = 0
         limits = {"seconds": INCREMENTAL_SECONDS} if self.lists_changes else {}
         try:
-            for message in self._calls.read(self._streams.values(), self._reading.state, **limits):
+            for message in self._calls.read_records(self._streams.values(), self._reading.state, **limits):
                 if isinstance(message, Record):
                     number += 1
                     self._store_record(self._streams[message.stream], number, message.data)

@@ -94,7 +94,9 @@ def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, libr
         if "puppies" in question and change == "documents":
             CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
         elif "puppies" in question:
-            monkeypatch.setattr(run_execution, "describe_conditions", lambda _kind: {**as_they_are, "embedder": "other"})
+            monkeypatch.setattr(
+                run_execution, "describe_conditions", lambda _kind: {**as_they_are, "embedder": "other"}
+            )
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(measurement, "search", search)
