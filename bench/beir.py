@@ -12,11 +12,11 @@ from typing import Any
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import (
     QUERIES,
-    lines_of,
     make_storable,
     parse_identified_objects,
     parse_judgements,
     parse_objects,
+    read_numbered_lines,
 )
 
 CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
@@ -116,7 +116,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
         content = path.read_bytes()
     except OSError as error:
         raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
-    return lines_of(str(path), content)
+    return read_numbered_lines(str(path), content)
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

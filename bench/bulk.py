@@ -13,7 +13,7 @@ from itertools import islice
 from django.db import connection, transaction
 from django.utils import timezone
 
-from retrieval.documents.reconciliation import recount
+from retrieval.documents.reconciliation import recount_statistics
 from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     LARGEST_DRIFT,
@@ -73,7 +73,7 @@ def replace_documents(
                 insert_chunks(document, added, embedder, reference_length, configuration)
         statistics = lock_statistics(collection.pk)
         statistics.reference_length, statistics.weighting = reference_length, describe_weighting()
-        recount(statistics)
+        recount_statistics(statistics)
         recompute_term_weights(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
 
 

@@ -132,7 +132,7 @@ def _make_one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[Ne
         page=None,
         heading_path=(),
         content=content,
-        content_hash=chunking.content_hash(content, ()),
+        content_hash=chunking.hash_content(content, ()),
         token_count=embedder_choice.get_embedder().count_tokens([content])[0],
         questions=(),
         vector=None,
@@ -151,7 +151,9 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
     embedder = embedder_choice.get_embedder()
     questions = backends.get_question_generator()
     spoken = language or identify_language(extracted.text)
-    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    pieces = chunking.split_into_chunks(
+        extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS)
+    )
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []
     for piece, token_count in zip(pieces, tokens, strict=True):
@@ -164,7 +166,7 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
                 page=piece.page,
                 heading_path=path,
                 content=piece.text,
-                content_hash=chunking.content_hash(piece.text, path),
+                content_hash=chunking.hash_content(piece.text, path),
                 token_count=token_count,
                 questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)) if questions else (),
                 vector=None,

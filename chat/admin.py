@@ -26,18 +26,18 @@ from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapF
 from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
-from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
+from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, render_badge
 from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import build_passage_url
-from retrieval.sources.network import resolve
-from retrieval.sources.options import SecretField, warn_of_removed_secret
+from retrieval.sources.network import resolve_host
+from retrieval.sources.options import SecretField, warn_about_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base of the admin pages that show users' questions. It writes each view of such a page to the audit log."""
+    """Base class of admin pages that show users' questions. It records each view of such a page in the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -54,7 +54,7 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
-    """Base of an admin page on which staff can view and delete rows, but not add or change them."""
+    """Base class of admin pages on which staff can view and delete rows, but not add or change them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
@@ -96,7 +96,7 @@ class FeedbackInline(ReadOnlyInline):
 
 
 class AnswerList(ChangeList):
-    """The change list of answers. Its query leaves out the wide columns, which the list does not show."""
+    """The admin's list of answers. Its query leaves out large columns, which the list does not show."""
 
     def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
@@ -151,7 +151,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def progress(self, answer: Answer) -> SafeString:
-        return badge(answer.status, answer.get_status_display())
+        return render_badge(answer.status, answer.get_status_display())
 
     @admin.display(description=_("retrievers that did not answer"))
     def legs_missing(self, answer: Answer) -> str:
@@ -254,7 +254,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             if url.userinfo:
                 raise ImproperModel(_t("The address must not contain a name or a password."))
             if not LanguageModel(base_url=address).is_of_settings:
-                resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
+                resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         except RagsiteError as error:
             self.add_error(None, str(error))
         return given
@@ -269,10 +269,12 @@ class LanguageModelAdmin(PageAdmin):
         if form.cleaned_data["api_key"]:
             obj.api_key = form.cleaned_data["api_key"]
         super().save_model(request, obj, form, change)
-        warn_of_removed_secret(request, obj)
+        warn_about_removed_secret(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
-        test = self.button_path("<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel")
+        test = self.build_button_path(
+            "<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel"
+        )
         return [test, *super().get_urls()]
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:

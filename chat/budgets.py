@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
-from core.api.callers import caller_of
+from core.api.callers import identify_caller
 from core.user_types import AnyUser
 from retrieval.api.throttling import CountedTogether
 
@@ -63,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The three daily limits of a user. None means no limit."""
+    """The three daily limits of a user: questions, tokens and cost. None means no limit."""
 
     questions: Share | None
     tokens: Share | None
@@ -77,7 +77,7 @@ class Budget:
         return left if self.questions.is_short or left <= TOLD_FROM else None
 
     @property
-    def model(self) -> Share | None:
+    def model_share(self) -> Share | None:
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
@@ -113,7 +113,7 @@ def spend_question(user: AnyUser) -> None:
 def may_use_model(user: AnyUser | None) -> bool:
     """Return whether the user has budget left for a language model. Answers in progress are not counted yet."""
     budget = find_budget(user)
-    return budget is None or budget.model is None or not budget.model.is_spent
+    return budget is None or budget.model_share is None or not budget.model_share.is_spent
 
 
 def count_use(user_pk: int, usage: Usage) -> None:
@@ -143,9 +143,9 @@ def _count_seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """A rate limit for pages. It uses the same counter as the rate limit of the API."""
+    """A rate limit for questions on pages. It uses the same counter as the rate limit of the API."""
 
     scope = "ask"
 
     def get_cache_key(self, request: Any, view: Any) -> str:
-        return str(self.cache_format % {"scope": self.scope, "ident": caller_of(request)})
+        return str(self.cache_format % {"scope": self.scope, "ident": identify_caller(request)})

@@ -4,7 +4,7 @@ from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """The question cannot be answered as it is. The user reads the message."""
+    """An error: the question cannot be answered as it is. The user reads the message."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -12,7 +12,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """The question cannot be answered now. The user reads the message."""
+    """An error: the question cannot be answered now. The user reads the message."""
 
     status: int
 
@@ -30,15 +30,15 @@ class BudgetSpent(AskLater):
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question."""
+    """An error: the sources do not answer the question."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be queried now. The model reads the message."""
+    """An error: the tables cannot be queried now. The model reads the message."""
 
 
 class AnswerWithheld(ModelFailed):
-    """The model's text quotes the rules of its prompt (`prompt`) or names its function (`function`)."""
+    """An error: the model's text quotes the rules of its prompt (`prompt`) or names its function (`function`)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

@@ -56,7 +56,7 @@ class SourcePayload(PlacePayload):
 
 
 class AlternativePayload(PlacePayload):
-    """A passage beside the answer or instead of it. ``url`` is its address on this site."""
+    """A passage that is shown next to the answer or instead of it. ``url`` is its address on this site."""
 
     url: NotRequired[str]
     text: NotRequired[str]
@@ -206,7 +206,7 @@ class CompletedPayload(AnswerPayload):
 
 
 class ReformulationPayload(TypedDict):
-    """The changed ``query``, the reason for the change, and what changed it."""
+    """A query that was searched instead of the question, the reason, and the rules or model that wrote it."""
 
     query: str
     reason: str
@@ -243,13 +243,16 @@ class TokenPayload(TypedDict):
 
 
 class QueuedPayload(TypedDict):
-    """The event `queued`: the number of answers before this one. At 0, its writing begins."""
+    """The event `queued`: the number of answers in the queue before this one. At 0, the answer is written next."""
 
     place: int
 
 
 class FailedPayload(TypedDict):
-    """The event `failed`. Few failures have a ``code``. ``withheld``: the reader lost the right to read the answer."""
+    """The event `failed`. Few failures have a ``code``.
+
+    If ``withheld`` is true, the reader lost the right to read the answer.
+    """
 
     message: str
     code: NotRequired[str]
@@ -257,7 +260,7 @@ class FailedPayload(TypedDict):
 
 
 class EmptyPayload(TypedDict):
-    """The events `reset`, `ping` and `lost`."""
+    """The events `reset`, `ping` and `lost`, which have no fields."""
 
 
 EventPayload = SearchedPayload | TokenPayload | QueuedPayload | CompletedPayload | FailedPayload | EmptyPayload

@@ -14,7 +14,7 @@ scores_wanted = Signal()
 
 @dataclass(frozen=True, slots=True)
 class PanelScore:
-    """A judge's score of an answer, in [0, 1]; None while it is ``pending`` or after an ``error``.
+    """A judge's score of an answer, 0 to 1. It is None while it is ``pending`` or after an ``error``.
 
     Only staff see the ``error``.
     """

@@ -27,11 +27,12 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedWords:
-    """A marker, and the source's words for its sentence.
+    """A marker of an answer, and the words of the source that it cites.
 
     The marker is at ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence itself.
-    ``marked_start`` and ``marked_end`` are the span of a longer quotation that is closest to the question.
+    ``support`` is a number from 0 to 1, or None if it was not measured. If ``verbatim`` is true, the source contains
+    the sentence itself. ``marked_start`` and ``marked_end`` are the range of a longer quotation that is closest to the
+    question.
     """
 
     marker: int
@@ -48,7 +49,7 @@ class CitedWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCitation(CitedWords):
-    """A checked citation of a passage that was found."""
+    """A citation whose marker names a passage that was found."""
 
     passage: Passage
 
@@ -65,9 +66,9 @@ class CitedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCitation(CitedWords):
-    """A saved citation, as it is streamed, shown and sent.
+    """A citation as it is saved, streamed, shown on pages and returned by the API.
 
-    ``collection`` is a name, ``page_unit`` what ``page`` counts.
+    ``collection`` is a name. ``page_unit`` says whether ``page`` is the number of a page or a slide.
     """
 
     chunk_id: int | None
@@ -80,7 +81,7 @@ class SavedCitation(CitedWords):
 
 @dataclass(frozen=True, slots=True)
 class BestPlace:
-    """The words ``text[start:end]`` of the source's document that support a sentence best."""
+    """The words of a source that support a sentence best, at ``text[start:end]`` of the document."""
 
     marker: int
     start: int
@@ -91,8 +92,9 @@ class BestPlace:
 class CheckedStatement:
     """A checked sentence at ``text[start:end]`` of the answer, without the markers at its end.
 
-    ``support`` is in [0, 1]; it and ``supported`` are None if not measured. ``reasons`` to doubt: `number`, `name`,
-    `negation`, `words`, `uncited`. ``verbatim``: ``best`` contains the sentence itself.
+    ``support`` is a number from 0 to 1; it and ``supported`` are None if they were not measured. ``reasons`` are the
+    causes of doubt: `number`, `name`, `negation`, `words`, `uncited`. If ``verbatim`` is true, ``best`` contains the
+    sentence itself.
     """
 
     start: int
@@ -115,7 +117,7 @@ class Verified:
 class Usage:
     """The tokens of a model for one answer, and their cost (None if the model has no price).
 
-    ``estimated``: the server sent no numbers, so they are computed from the text's length.
+    If ``estimated`` is true, the server sent no numbers, so they are computed from the text's length.
     """
 
     prompt_tokens: int
@@ -126,7 +128,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of a model's question to the tables. ``text`` cites ``sources``."""
+    """The reply to a language model's query of a table. ``text`` cites ``sources``."""
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -147,16 +149,18 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """The state of an answer while it is written: the result of the search, and what is known of the text.
+    """The state of an answer while it is written: the result of the search, and the text's properties so far.
 
-    ``question`` is clear without the conversation. ``results`` are the hits with the text around them, best first. The
-    text cites ``sources``: a quotation cites the results, a model the blocks of the context; rows of a ``computed``
-    answer come first. ``table`` is shown below the answer. ``confidence`` is the probability that ``evidence`` gives.
+    ``question`` can be understood without the conversation. ``results`` are the hits with the text around them, best
+    first. ``sources`` are the texts that the answer can cite: a quotation cites the results, a model the blocks of the
+    context; rows of a ``computed`` answer come first. ``table`` is shown below the answer. ``confidence`` is the
+    probability in ``evidence``.
 
-    ``usage`` is None before a model is called. ``cut_off``: the text ends early. ``filtered``: the server's content
-    filter stopped it. ``looped``: the model repeated itself. ``has_machinery``: thoughts or calls were removed.
-    ``withheld``: the reason why the text must not be shown. ``left_out``: markers of the sources that did not fit into
-    the prompt. ``dialogue``: the messages to and from the model, unless it called functions.
+    ``usage`` is None before a model is called. If ``cut_off`` is true, the text ends too early. If ``filtered`` is
+    true, the server's content filter stopped it. If ``looped`` is true, the model repeated itself. If ``has_machinery``
+    is true, thoughts or function calls were removed from the text. ``withheld`` is the reason why the text must not be
+    shown. ``left_out`` are the markers of the sources that did not fit into the prompt. ``dialogue`` are the messages
+    to and from the model; it is empty if the model called functions.
     """
 
     question: str
@@ -192,7 +196,7 @@ class AnswerDraft:
 class AnswerToken:
     """The next piece of the answer. It never ends within a marker.
 
-    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker.
+    If ``markers`` is None, the site wrote the text, and every ``[n]`` is a marker.
     """
 
     text: str
@@ -201,7 +205,7 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """The text of all earlier tokens was a model's thought, and must be removed."""
+    """An event: all earlier tokens were a model's thought, and their text must be removed."""
 
 
 class AnswerState(StrEnum):
@@ -212,7 +216,7 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A passage to show beside an answer or instead of it. A higher ``score`` is better.
+    """A passage to show next to an answer or instead of it. A higher ``score`` is better.
 
     ``text`` is Markdown to show. ``quote``, at ``text[start:end]`` of the document, is closest to the question.
     """
@@ -240,7 +244,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The finished answer. If it is a refusal, ``alternatives`` are the closest passages."""
+    """An event: the answer is finished.
+
+    If it is a refusal, ``alternatives`` are the passages closest to the question.
+    """
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -260,7 +267,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The answer failed. The user reads ``message``, which names a next step."""
+    """An event: the answer failed. The user reads ``message``, which names a next step."""
 
     message: str
 
@@ -271,7 +278,11 @@ AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """The left-out sources and the sources with instructions (by marker), the calls, and the curators' instructions."""
+    """The parts of a prompt that the debug panel explains.
+
+    They are the left-out sources and the sources with instructions (by marker), the calls of functions, and the
+    curators' instructions.
+    """
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -283,7 +294,7 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The explanation of a search and its answer, as it is stored. It has no text of passages.
 
-    ``uncalibrated`` names the embedder if its closeness was never calibrated. ``blocks`` maps the chunk id of a
+    ``uncalibrated`` is the name of the embedder if its cosines were never calibrated. ``blocks`` maps the chunk id of a
     passage, as text, to the number of its context block, from 1.
     """
 

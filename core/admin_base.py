@@ -28,7 +28,7 @@ def is_asked_by_script(request: HttpRequest) -> bool:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by the values of a column. The empty value gets a label."""
+    """A filter of an admin list by the values of a column. The empty value gets a label."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -36,7 +36,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter by a related object. It is also shown if there is only one object to choose."""
+    """A filter of an admin list by a related object. It is also shown if there is only one object to choose."""
 
     def has_output(self) -> bool:
         return True
@@ -53,7 +53,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Only superusers may see these rows, because their texts can come from any collection."""
+    """Base class of admin pages for superusers only, because the texts of their rows can come from any collection."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -77,15 +77,20 @@ class _Telling:
 
 
 class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Buttons of a page: forms that POST. They are refused with a message, or a page opens with one."""
+    """Base class of admin pages with buttons, which send a POST request.
 
-    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
+    The request is refused with a message, or redirects to another page.
+    """
+
+    def build_button_path(
+        self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str
+    ) -> URLPattern:
         """Return the URL pattern of a view that a button calls by POST. Users need all the ``permissions``."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
-    def telling(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
-        """Return a context that shows the message of a refusal instead of raising it."""
+    def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
+        """Return a context manager that shows the message of a refusal to the user instead of raising it."""
         return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
@@ -94,7 +99,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Fill in no field of an existing row: its short name is part of addresses and must not change."""
+        """Return the fields that a script fills in: none for an existing row, whose short name must not change."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -122,7 +127,10 @@ class PageAdmin(ButtonAdmin):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter with fixed choices. ``conditions`` maps the value in the address to a label and a condition."""
+    """A filter of an admin list with fixed choices.
+
+    ``conditions`` maps the value in the URL's query to a label and a condition.
+    """
 
     conditions: dict[str, tuple[str | StrPromise, Q]]
 
@@ -135,9 +143,10 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class StretchFilter(admin.FieldListFilter):
-    """A filter by a range of a number column: from a number on, and below another.
+    """A filter of an admin list by a range of a number column: from one number on, and below another.
 
-    ``stretches`` are shown as links: a label with both numbers, each of which may be None. A form takes other numbers.
+    ``stretches`` are the ranges that are shown as links. Each is a label with two numbers; None means no limit. In a
+    form, the user can type other numbers.
     """
 
     template = "admin/stretch_filter.html"
@@ -149,13 +158,13 @@ class StretchFilter(admin.FieldListFilter):
     def _names(self) -> tuple[str, str]:
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
-    def given(self) -> list[str]:
-        """Return the two numbers in the address as text; "" for a missing one."""
+    def list_typed_bounds(self) -> list[str]:
+        """Return the two numbers that the user typed, as text; "" for a missing one."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        given = zip(self._names(), self.given(), strict=True)
+        given = zip(self._names(), self.list_typed_bounds(), strict=True)
         self.used_parameters = {name: [value] for name, value in given if value}
         found: QuerySet[Any] | None = super().queryset(request, queryset)
         return queryset if found is None else found
@@ -174,7 +183,7 @@ class StretchFilter(admin.FieldListFilter):
         own = self._names()
         self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
         counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
-        given = self.given()
+        given = self.list_typed_bounds()
         yield {
             "selected": not any(given),
             "query_string": changelist.get_query_string(remove=own),
@@ -196,7 +205,7 @@ def name_page(target: Model | type[Model]) -> str:
     return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
 
 
-def go_to(target: Model | type[Model]) -> HttpResponseRedirect:
+def redirect_to(target: Model | type[Model]) -> HttpResponseRedirect:
     return redirect(name_page(target), *([target.pk] if isinstance(target, Model) else []))
 
 
@@ -208,15 +217,15 @@ def admin_link(target: Model | type[Model], label: object = None, **narrowed: ob
     return format_html('<a href="{}">{}</a>', address, target if label is None else label)
 
 
-def badge(status: str, label: object) -> SafeString:
+def render_badge(status: str, label: object) -> SafeString:
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
-def job_badge(job: Any, label: object = None) -> SafeString:
+def render_job_badge(job: Any, label: object = None) -> SafeString:
     """Return the job's status as a badge. A job that failed and waits for its next attempt is shown as failed."""
     if job.status == job.Status.QUEUED and job.error:
-        return badge("failed", _t("failed, will be tried again"))
-    return badge(job.status, label or job.get_status_display())
+        return render_badge("failed", _t("failed, will be tried again"))
+    return render_badge(job.status, label or job.get_status_display())
 
 
 def count_deletion(

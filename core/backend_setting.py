@@ -5,7 +5,10 @@ from typing import TypedDict
 
 
 class BackendSetting(TypedDict, total=False):
-    """A setting that names a class by its dotted path, with keyword arguments. An empty path means none."""
+    """A setting that names a class by its dotted path, with keyword arguments.
+
+    If the path is empty, no class is used.
+    """
 
     BACKEND: str
     OPTIONS: Mapping[str, object]

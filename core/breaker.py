@@ -35,11 +35,11 @@ class BreakerState(StrEnum):
 
 
 class Open(Exception):
-    """The server is not called, because it failed before. The operator reads the message."""
+    """An error: the server is not called, because earlier calls failed. The operator reads the message."""
 
 
 class Breaker:
-    """Guards the calls to one server, or ``part``. Threads share it; each process has its own."""
+    """A circuit breaker for the calls to one server, or to a ``part`` of it. Threads share it; processes do not."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """End a call that shows nothing about the server: the caller stopped it, or its request was invalid."""
+        """End a call that says nothing about the server: the caller stopped it, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 
@@ -129,5 +129,5 @@ class Breaker:
 _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 
 
-def states() -> dict[str, BreakerState]:
+def list_breaker_states() -> dict[str, BreakerState]:
     return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

@@ -15,16 +15,16 @@ from django.utils.translation import gettext as _
 from core import deadline
 
 # A condition that is always true and makes the commit of its transaction not wait for the disk. Use it in an UPDATE
-# that is the first or only statement of its transaction. Citus refuses it on distributed tables: use `not_waiting`
-# there. A crash can lose the last half second of such commits, so only leases, heartbeats and passing events use it,
-# never users' texts and answers.
+# that is the first or only statement of its transaction. Citus refuses it on distributed tables: use
+# `commit_without_waiting` there. A crash can lose the last half second of such commits, so only leases, heartbeats and
+# passing events use it, never users' texts and answers.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager
-def not_waiting() -> Iterator[None]:
-    """Run a transaction, or the outer one, whose commit does not wait for the disk."""
+def commit_without_waiting() -> Iterator[None]:
+    """Run a transaction whose commit does not wait for the disk. Inside another transaction, that one does not wait."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
@@ -58,7 +58,7 @@ def release_connections() -> None:
 # PostgreSQL's binary form is used, because a vector as text takes three times as long to read.
 
 
-def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a statement on this thread's connection, within its transaction.
 
     The statement gives the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
@@ -74,7 +74,7 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Run a transaction whose statements may take ``seconds`` each, or the question's remaining time.
 
     Raises: OperationalError if a statement takes longer.

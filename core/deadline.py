@@ -19,9 +19,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a question's time, by the monotonic clock.
+    """The time at which a question must be answered, by the monotonic clock.
 
-    Servers in ``failed`` are not called again for the question.
+    ``failed`` are servers that failed for this question; they are not called again for it.
     """
 
     ends_at: float
@@ -32,7 +32,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def limit(seconds: float) -> Iterator[Deadline]:
+def limit_time(seconds: float) -> Iterator[Deadline]:
     """Give a block at most ``seconds``, or the remaining time of an outer limit if that is shorter."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
@@ -49,13 +49,13 @@ def get_current() -> Deadline | None:
 
 
 def seconds_left(at_most: float) -> float:
-    """Return ``at_most`` seconds, or the question's remaining time if it is shorter; at least 0."""
+    """Return the smaller of ``at_most`` and the remaining time of the current question, in seconds; at least 0."""
     deadline = _current.get()
     return at_most if deadline is None else max(0.0, min(at_most, deadline.ends_at - time.monotonic()))
 
 
 class Stage(Generic[R]):
-    """A part of a question's work, run in a thread pool. Its time begins when a thread starts it."""
+    """A part of the work on a question that runs in a thread pool. Its time begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()

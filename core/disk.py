@@ -19,11 +19,11 @@ from django.utils.translation import gettext as _
 
 from core.database import iterate_causes
 from core.exceptions import DiskFull
-from core.metrics import counter
+from core.metrics import get_counter
 
 logger = logging.getLogger(__name__)
 
-DISK_FULL = counter(
+DISK_FULL = get_counter(
     "ragsite_disk_full", "What was not saved because the disk was full, or nearly so.", reason=("reserve", "error")
 )
 

@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 
 
 class SecretUnreadable(RagsiteError):
-    """No key of the site decrypts the secret, so an admin must enter it again."""
+    """An error: no key of the site decrypts the secret, so an admin must enter it again."""
 
 
 def encrypt(purpose: str, text: str) -> str:
@@ -46,9 +46,10 @@ def parse_origin(address: str) -> tuple[str, str, int | None]:
 
 
 class SecretHolder(models.Model):
-    """A row with a ``secret`` for one destination. If the destination changes, saving removes the secret.
+    """Base class of rows with a ``secret`` for one destination, such as a server.
 
-    Only ``give_secret`` stores a secret, so that a request with an old copy of the row cannot restore an old one.
+    If the destination changes, saving removes the secret. Only ``give_secret`` stores a secret, so that a request with
+    an old copy of the row cannot restore an old one.
     """
 
     SECRET_PURPOSE: str

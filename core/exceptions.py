@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class RagsiteError(Exception):
-    """Base of all errors that the site raises on purpose."""
+    """Base class of all errors that the site raises on purpose."""
 
 
 class ServiceUnavailable(RagsiteError):
-    """A part of the site does not answer. The caller gets a 503 with the message.
+    """An error: a part of the site does not respond. The caller gets a 503 with the message.
 
     ``retry_after_seconds`` becomes the header `Retry-After`.
     """
@@ -17,20 +17,26 @@ class ServiceUnavailable(RagsiteError):
 
 
 class ModelFailed(RagsiteError):
-    """A language model gave no usable reply in time. The site continues without it. The operator reads the message."""
+    """An error: a language model gave no usable reply in time.
+
+    The site continues without the reply. The operator reads the message.
+    """
 
 
 class ImproperModel(RagsiteError):
-    """The configuration of a language model is invalid. The operator reads the message."""
+    """An error: the configuration of a language model is invalid. The operator reads the message."""
 
 
 class LeaseLost(RagsiteError):
-    """Another process has the job now, or an admin stopped it. The worker drops its work and logs the message."""
+    """An error: another process has taken over the job, or an admin has stopped it.
+
+    The worker stops its work and logs the message.
+    """
 
 
 class FilesUnavailable(ServiceUnavailable):
-    """The file storage does not answer or refuses. The caller gets a 503 with the message."""
+    """An error: the file storage does not respond, or refuses. The caller gets a 503 with the message."""
 
 
 class DiskFull(RagsiteError):
-    """The disk is full. The user who wanted to write gets a 507 with the message."""
+    """An error: the disk is full. The user who wanted to write gets a 507 with the message."""

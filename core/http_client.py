@@ -1,6 +1,6 @@
 """HTTP clients that connect only to allowed addresses, and whose requests end in time.
 
-A timeout of httpx limits each read. `deadline.limit` limits the whole request.
+A timeout of httpx limits each read. `deadline.limit_time` limits the whole request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core import deadline
 
 
 @functools.cache
-def trusted_certificates() -> ssl.SSLContext:
+def load_trusted_certificates() -> ssl.SSLContext:
     """Return the trusted certificates. They are cached, because reading them takes tens of milliseconds."""
     return httpx2.create_ssl_context()
 
@@ -30,12 +30,12 @@ _PIECE_BYTES = 4096
 Resolve = Callable[[str, int], Sequence[str]]
 
 
-def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
+def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
     """Return a client that connects only to the addresses from ``resolve``, also after redirects.
 
-    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit` is over.
+    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit_time` is over.
     """
-    client = httpx2.Client(verify=trusted_certificates(), **options)
+    client = httpx2.Client(verify=load_trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
         # The transport itself is kept, because replacing it would ignore proxies from the environment.
         if isinstance(transport, httpx2.HTTPTransport):
@@ -98,12 +98,12 @@ class _BoundedStream(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
+def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
     """Return an async client that connects only to the addresses from ``resolve``; None allows all.
 
     A proxy from the environment is used without this check, because it connects itself.
     """
-    client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
+    client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:
         client._transport._pool._network_backend = _CheckedBackend(resolve)  # type: ignore[attr-defined]
     return client

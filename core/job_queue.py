@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.dispatch import Signal
 from kombu.exceptions import OperationalError
 
-from core.database import not_waiting
+from core.database import commit_without_waiting
 from core.jobs import Job, is_due
 
 logger = logging.getLogger(__name__)
@@ -28,24 +28,24 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
     for pk in ids:
         started = time.monotonic()
         try:
-            send(model.TASK, pk)
+            send_job(model.TASK, pk)
         except OperationalError as error:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
         # A fast worker may have set a new time meanwhile, which must not be overwritten.
-        with not_waiting():
+        with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
     return sent
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Send the tasks after the transaction. Errors are only logged, because the sweep sends them again."""
+    """Send the tasks after the transaction. Errors are only logged, because a periodic task sends them again."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
-def send(task: str, pk: int) -> None:
+def send_job(task: str, pk: int) -> None:
     current_app.send_task(task, (pk,))
 
 
@@ -87,13 +87,13 @@ def sweep_all() -> None:
     for model in apps.get_models():
         if issubclass(model, Job):
             try:
-                sweep(model)
+                enqueue_forgotten_jobs(model)
             except _list_outage_errors():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
 
-def sweep(model: type[Job]) -> int:
+def enqueue_forgotten_jobs(model: type[Job]) -> int:
     """Free the jobs of silent workers, and send a task for each job without one; return the number of tasks."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())

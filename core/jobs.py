@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class Leased(models.Model):
-    """A row that one process works on at a time.
+    """Base class of rows that only one process may work on at a time.
 
     ``lease`` is a random token of the process that may write the row. ``heartbeat_at`` is when that process last showed
-    that it is alive. An instance keeps the lease that it was loaded with.
+    that it is alive. An instance keeps the lease that it had when it was loaded.
     """
 
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
@@ -114,10 +114,10 @@ def pause_after(attempts: int) -> timedelta:
 
 
 class Job(Leased):
-    """A row that is a job: WAITING, RUNNING while it is leased, then finished.
+    """Base class of rows that are jobs. A job is WAITING, then RUNNING while a process has its lease, then finished.
 
-    No worker begins before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. ``error`` is
-    the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
+    No worker begins it before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. ``error``
+    is the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]
@@ -163,7 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """Postpone the job for a reason that is not its own, so this attempt is not counted."""
+        """Postpone the job for a reason outside the job. The attempt is not counted."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:

@@ -25,9 +25,10 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of one API key. ``key`` is its public part. None for ``collections`` allows all of the user's.
+    """The limits of one API key. ``key`` is its public part.
 
-    A key with a ``source`` may only send documents to that source.
+    If ``collections`` is None, all collections of the user are allowed. A key with a ``source`` may only send documents
+    to this source.
     """
 
     key: str

@@ -10,7 +10,7 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
     return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
 
 
-def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
+def start_at_zero(counter: Counter, *values: Iterable[str]) -> None:
     """Create the counter's series for all label values, at 0.
 
     Prometheus' ``increase()`` does not see the event that creates a series.
@@ -19,9 +19,9 @@ def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
         counter.labels(*labels)
 
 
-def counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
+def get_counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
     made = Counter(name, documentation, list(labels))
-    begin_at_zero(made, *labels.values())
+    start_at_zero(made, *labels.values())
     return made
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from core import deadline
-from core.http_client import bounded_client
+from core.http_client import build_bounded_client
 
 logger = logging.getLogger(__name__)
 
@@ -63,13 +63,13 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The response is too long. The operator reads the message."""
+    """An error: the response is too long. The operator reads the message."""
 
 
 class ServerFailed(Exception):
-    """The server gave no usable response. The message is part of a sentence for the operator.
+    """An error: the server gave no usable response. The message is part of a sentence for the operator.
 
-    ``status`` is that of a refusal which another attempt cannot change, else 0.
+    ``status`` is the HTTP status of a refusal that would be repeated, otherwise 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -78,11 +78,11 @@ class ServerFailed(Exception):
 
 
 class ServerLate(ServerFailed):
-    """The server did not answer in time."""
+    """An error: the server did not respond in time."""
 
 
 class ModelServer:
-    """A server at one address, safe for threads and forks.
+    """An HTTP client of one server that runs a model, safe for threads and forks.
 
     Raises: ValueError if the key has characters that no HTTP header can contain.
     """
@@ -103,7 +103,7 @@ class ModelServer:
         content = bytearray()
         remaining = max(0.0, ends_at - time.monotonic())
         with (
-            deadline.limit(remaining),
+            deadline.limit_time(remaining),
             self._open_client().stream("POST", self.url, json=body, timeout=remaining) as response,
         ):
             for piece in response.iter_bytes():
@@ -148,7 +148,7 @@ class ModelServer:
                 problem = f"it {describe_refusal(status, content, body, self._api_key)}"
                 if status not in RETRIED_STATUSES:
                     raise ServerFailed(problem, status)
-                pause = max(pause, retry_after_seconds(headers))
+                pause = max(pause, read_retry_after(headers))
             pause = min(pause, longest_pause_seconds)
             if attempt == attempts or time.monotonic() + pause >= ends_at:
                 break
@@ -161,7 +161,7 @@ class ModelServer:
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), bounded_client(headers=headers))
+            client = (os.getpid(), build_bounded_client(headers=headers))
             self._client = client
         return client[1]
 
@@ -175,7 +175,7 @@ def parse_url(address: str) -> httpx2.URL:
     return url if url.scheme in {"http", "https"} and url.host else httpx2.URL("")
 
 
-def retry_after_seconds(headers: httpx2.Headers) -> float:
+def read_retry_after(headers: httpx2.Headers) -> float:
     """Return the seconds of the header Retry-After; 0 if it is missing or is a date."""
     asked = headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

@@ -13,7 +13,7 @@ _read: ContextVar[dict[object, Any] | None] = ContextVar("read_once", default=No
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Run a block in which `get_or_read` reads each key once."""
+    """Run a block in which `get_or_read` reads the value of each key only once."""
     token = _read.set({})
     try:
         yield

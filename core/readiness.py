@@ -21,7 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import autodiscover_modules
 
-from core.database import statements_within
+from core.database import limit_statements
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. FAILED means that no question can be answered."""
+    """The result of a check of the site. FAILED means that no question can be answered."""
 
     state: Health = Health.OK
     detail: str = ""
@@ -56,7 +56,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose finding is used again for a while. Only the thread of its group calls it."""
+    """A check whose result is reused for some seconds. Only the thread of its group calls it."""
 
     check: Check
     finding: Finding | None = None
@@ -74,7 +74,7 @@ class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
     A group has at most one thread and one connection. While a check hangs, later requests do not start another thread.
-    ``hung`` returns the state of a check that does not answer. ``in_database`` limits the time of each statement.
+    ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a time limit.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class CheckGroup:
                     continue
                 try:
                     has_timeout = self._in_database and name != "database"
-                    with statements_within(STATEMENT_TIMEOUT_SECONDS) if has_timeout else nullcontext():
+                    with limit_statements(STATEMENT_TIMEOUT_SECONDS) if has_timeout else nullcontext():
                         findings[name] = check()
                 except Exception:
                     logger.exception("The readiness check %s failed.", name)
@@ -125,7 +125,7 @@ class CheckGroup:
         finally:
             connections.close_all()
 
-    def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
+    def add_hung_checks(self, found: dict[str, Finding]) -> dict[str, Finding]:
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
@@ -140,7 +140,7 @@ def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
     collected: dict[str, Finding] = {}
     for group, (thread, findings) in [(group, group.begin()) for group in groups]:
         thread.join(max(0.0, deadline - time.monotonic()))
-        collected |= group.with_silent(dict(findings))
+        collected |= group.add_hung_checks(dict(findings))
     return collected
 
 
@@ -175,7 +175,7 @@ def list_groups() -> tuple[CheckGroup, ...]:
 
 # The first of its group: without a database, the others are not looked at.
 @DATABASE.check("database")
-def database() -> Finding:
+def check_database() -> Finding:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -186,7 +186,7 @@ def database() -> Finding:
 
 
 @DATABASE.check("migrations", is_remembered=True)
-def migrations() -> Finding:
+def check_migrations() -> Finding:
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:

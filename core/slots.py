@@ -43,7 +43,7 @@ class FileLock:
 
 
 class Slots:
-    """A number of slots, shared by threads and by processes that are forked later."""
+    """A limited number of slots, shared by threads and by processes that are forked later."""
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]

@@ -15,7 +15,7 @@ Attribute = str | int | float | bool
 
 
 class Spans(Protocol):
-    """A backend that records spans.
+    """A backend that records tracing spans.
 
     ``begin`` starts a child of the current span. ``enter`` makes it current, and returns a token for ``leave``.
     """

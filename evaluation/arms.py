@@ -34,7 +34,7 @@ class Arm(StrEnum):
     TREATMENT = "treatment"
 
 
-def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
+def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """Return the visitor's arm, or None if the visitor takes no part. Both arms are equally likely.
 
     If ``traffic_share`` grows, visitors keep their arms. An empty ``subject`` has no arm.
@@ -51,7 +51,10 @@ def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The mean of the treatment minus the mean of the control. The interval is infinite if all visitors are alike."""
+    """The effect of an experiment: the mean of the treatment minus the mean of the control.
+
+    The interval is infinite if all visitors have the same value.
+    """
 
     difference: float
     low: float

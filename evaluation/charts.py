@@ -42,9 +42,9 @@ class ColumnPart(TypedDict):
 class ChartFrame(TypedDict):
     """The parts that all charts have.
 
-    ``ticks`` have the height of a line, the height of its label, and the label. ``marks`` have the place of a label,
-    its anchor, and the label. ``groups`` have the address of a label and its shapes. ``names`` are the series with
-    their colours; ``rows`` are the table's rows.
+    Each of ``ticks`` has the height of a line, the height of its label, and the label. Each of ``marks`` has the
+    position of a label, its anchor, and the label. Each of ``groups`` has the position of a label and its shapes.
+    ``names`` are the series with their colours; ``rows`` are the rows of the table below the chart.
     """
 
     role: str
@@ -56,7 +56,7 @@ class ChartFrame(TypedDict):
 
 
 class Drawing(ChartFrame):
-    """A chart. ``lines`` have the points of a line, and its colour."""
+    """A chart, ready to be drawn. Each of ``lines`` has the points of a line, and its colour."""
 
     lines: list[tuple[str, str]]
     is_drawn: bool

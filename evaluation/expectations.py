@@ -21,10 +21,11 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What an answer must be like.
+    """The requirements of a question on its answer.
 
-    It must contain each item of ``must``, which may list alternatives separated by `|`, and no item of ``must_not``.
-    ``longest`` is its length in characters; None: any. ``refusal``: the documents do not answer the question.
+    The answer must contain each item of ``must``, which may list alternatives separated by `|`, and no item of
+    ``must_not``. ``longest`` is its largest length in characters; None means any. If ``refusal`` is true, the documents
+    do not answer the question, so the answer must be a refusal.
     """
 
     must: tuple[str, ...] = ()
@@ -33,7 +34,7 @@ class Expectations:
     refusal: bool = False
 
     @property
-    def says_of_text(self) -> bool:
+    def has_text_expectations(self) -> bool:
         return bool(self.must or self.must_not) or self.longest is not None
 
 
@@ -42,7 +43,7 @@ class Grade:
     """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
     ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters without markers.
-    ``is_on_page``: the answer and the texts beside it contain all of ``must``.
+    If ``is_on_page`` is true, the answer and the passages and table rows on its page contain all of ``must``.
     """
 
     points: int
@@ -57,7 +58,7 @@ class Grade:
         return not self.missing and not self.forbidden
 
 
-def grade(
+def grade_answer(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
     """Return the grade of an answer with this ``text``, shown with the texts ``beside`` it.

@@ -12,11 +12,17 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
-from evaluation.arms import Arm, Effect, assign, estimate_effect
+from evaluation.arms import Arm, Effect, assign_arm, estimate_effect
 from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, name_version, register_chooser
+from retrieval.search.profiles.profiles import (
+    BUILT_IN,
+    NamedProfile,
+    get_built_in_profile,
+    name_version,
+    register_chooser,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -28,10 +34,10 @@ OBSERVATION = "24 hours"
 
 
 class ExperimentRefused(Exception):
-    """The experiment cannot be started or ended now. The admin shows the message."""
+    """An error: the experiment cannot be started or ended now. The admin reads the message."""
 
 
-def choose(subject: str) -> NamedProfile | None:
+def choose_profile(subject: str) -> NamedProfile | None:
     """Return the search profile of the visitor's arm; None if no experiment runs, or the visitor takes no part.
 
     Raises: ImproperProfile if the arm's settings cannot be read.
@@ -52,10 +58,10 @@ def choose(subject: str) -> NamedProfile | None:
 
 
 def find_arm(experiment: Experiment, subject: str) -> Arm | None:
-    return assign(experiment.salt, subject, experiment.traffic_share)
+    return assign_arm(experiment.salt, subject, experiment.traffic_share)
 
 
-register_chooser(choose)
+register_chooser(choose_profile)
 
 
 # Returns a row for each visitor, because the answers of one visitor are not independent. Answers that did not use the
@@ -99,9 +105,9 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """The outcome of one arm: a number for each visitor and metric.
+    """The outcome of one arm of an experiment: a number for each visitor and metric.
 
-    ``observed`` counts visitors whose time is not over; the other fields leave them out.
+    ``observed`` is the number of visitors whose time is not over; the other fields do not include them.
     """
 
     arm: Arm
@@ -114,9 +120,9 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcomes of both arms.
+    """The outcomes of both arms of an experiment.
 
-    ``effects`` are by metric, the deciding one first; None if there are too few visitors.
+    ``effects`` are by metric, the metric that decides first; None if there are too few visitors.
     """
 
     experiment: Experiment
@@ -135,7 +141,7 @@ class Report:
         return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
 
 
-def report(experiment: Experiment) -> Report:
+def build_report(experiment: Experiment) -> Report:
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -187,7 +193,7 @@ def format_points(difference: float) -> str:
     return f"{format_fixed(100 * difference, 1, signed=True)} pp"
 
 
-def start(experiment: Experiment, started_by: User) -> Experiment:
+def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
     Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
@@ -202,7 +208,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
         if running is not None:
             raise ExperimentRefused(_t("“%s” is running: end it first.") % running)
         try:
-            control = experiment.control.read() if experiment.control else built_in_profile()
+            control = experiment.control.read() if experiment.control else get_built_in_profile()
             treatment = experiment.treatment.read()
         except ImproperProfile as error:
             raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error
@@ -215,7 +221,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
     return experiment
 
 
-def end(experiment: Experiment, ended_by: User) -> Experiment:
+def end_experiment(experiment: Experiment, ended_by: User) -> Experiment:
     """End a running experiment, and store its conclusion. Raises: ExperimentRefused if it does not run."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
@@ -223,6 +229,6 @@ def end(experiment: Experiment, ended_by: User) -> Experiment:
             raise ExperimentRefused(_t("This experiment does not run."))
         experiment.state = Experiment.State.ENDED
         experiment.ended_at, experiment.ended_by_id = timezone.now(), ended_by.pk
-        experiment.conclusion = describe_verdict(report(experiment))
+        experiment.conclusion = describe_verdict(build_report(experiment))
         experiment.save()
     return experiment

@@ -20,7 +20,7 @@ def format_percent(share: float | None, digits: int = 1) -> str:
     return "–" if share is None else f"{format_fixed(100 * share, digits)}%"
 
 
-def day_and_month(day: date) -> str:
+def format_day_and_month(day: date) -> str:
     """Return the day and the short name of the month, such as 23 Oct or 23 okt."""
     # Only Django's full names of months follow the language's use of capitals.
     has_capital = date_format(day, "F")[:1].isupper()

@@ -22,9 +22,9 @@ from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
 from evaluation.figures import format_fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
-from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, find_active_instructions, request_run
-from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
-from evaluation.sets.resolution import fingerprint, list_measured_questions
+from evaluation.runs.queue import UNFINISHED, corpus_version, describe_conditions, find_active_instructions, request_run
+from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare_runs
+from evaluation.sets.resolution import hash_questions, list_measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
@@ -66,9 +66,9 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """The verdict of a gate on ``candidate``, compared with the published state ``in_force``.
+    """The decision of a gate: ``candidate``, compared with ``in_force``, which is published now.
 
-    ``failure`` has the errors of the last runs.
+    ``failure`` is the errors of the last runs.
     """
 
     policy: GatePolicy
@@ -90,7 +90,7 @@ class GateCheck:
 GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 
 
-def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
+def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
     A version or instructions are compared with the active ones, on the published documents. The documents of a draft
@@ -119,11 +119,11 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
     questions = list_measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
-    asked = fingerprint(questions, kind)
+    asked = hash_questions(questions, kind)
     for side in (candidate, in_force):
         side.run = _current_run(policy, side, asked)
     if candidate.run is not None and in_force.run is not None:
-        comparison = compare(candidate.run, in_force.run, policy.metric)
+        comparison = compare_runs(candidate.run, in_force.run, policy.metric)
         changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
             verdict = Verdict.EMPTY  # no question has an expectation that the metric measures
@@ -146,7 +146,7 @@ def request_runs(
 
     Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
-    checked = check(policy, subject)
+    checked = check_gate(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
         return []
     kind = get_run_kind(policy)
@@ -173,7 +173,9 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
     if collection is None:
         return None
     done = side.find_runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
-    return done.filter(corpus_version=corpus_version(collection), conditions=conditions(get_run_kind(policy))).first()
+    return done.filter(
+        corpus_version=corpus_version(collection), conditions=describe_conditions(get_run_kind(policy))
+    ).first()
 
 
 def are_documents_guarded(collection: Collection) -> bool:
@@ -181,7 +183,7 @@ def are_documents_guarded(collection: Collection) -> bool:
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
-def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
+def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
     """Yield the objections of all gates that the version, or the draft, must pass."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
@@ -190,7 +192,7 @@ def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
     else:
         kind, policies = "versions", policies.filter(required_for_publishing=True)
     for policy in policies:
-        checked = check(policy, subject)
+        checked = check_gate(policy, subject)
         if checked.is_objection:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
             yield Objection(describe_check(checked), address)
@@ -272,7 +274,7 @@ def decide_instructions() -> None:
 
 
 def _decide_instructions(version: CollectionInstructions) -> None:
-    checks = [check(policy, version) for policy in list_instruction_gates(version.collection_id)]
+    checks = [check_gate(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
     told = " ".join(map(describe_check, counted or checks))
     if all(checked.verdict is Verdict.PASSED for checked in counted):

@@ -24,7 +24,7 @@ from chat.models import Answer
 from chat.payload_types import SourcePayload
 from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
-from core.database import not_waiting
+from core.database import commit_without_waiting
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat, is_due
@@ -51,7 +51,7 @@ def count_spent_tokens() -> int:
 
 
 class JobMeter:
-    """Checks the limits of a leased job, and stores its tokens at once, in case the worker is killed."""
+    """Checks the limits of a leased job, and stores its tokens at once, because the worker may be killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -127,7 +127,7 @@ def request_forgotten() -> int:
 logger = logging.getLogger(__name__)
 
 
-def judge(judgement_id: int) -> Judgement | None:
+def judge_answer(judgement_id: int) -> Judgement | None:
     """Try to judge once; return the judgement, or None if another worker has its lease.
 
     An error is stored, with the time of the next attempt if another may succeed.
@@ -280,5 +280,5 @@ def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
     # If a crash loses this write, `request_forgotten` finds the answer.
-    with not_waiting():
+    with commit_without_waiting():
         request_judgements(answer)

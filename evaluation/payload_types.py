@@ -4,9 +4,9 @@ from typing import NotRequired, TypedDict
 
 
 class ExpectedPassagePayload(TypedDict):
-    """An expected passage.
+    """An expected passage in the result of a question.
 
-    ``rank`` is None if the search did not find it. ``resolved``: it is still in the documents.
+    ``rank`` is None if the search did not find it. If ``resolved`` is true, it is still in the documents.
     """
 
     source: str
@@ -25,7 +25,7 @@ class MeasuredCitationPayload(TypedDict):
 
 
 class UnmetPayload(TypedDict, total=False):
-    """The expectations that an answer does not meet. ``too_long`` counts characters."""
+    """The expectations that an answer does not meet. ``too_long`` is the number of characters above the limit."""
 
     missing: list[str]
     forbidden: list[str]
@@ -84,7 +84,7 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
 
 class SummaryPayload(AnswerFiguresPayload, total=False):
-    """The figures of a finished run; empty until then. ``latency_ms`` is the time of a question."""
+    """The figures of a finished run; empty before its end. ``latency_ms`` is the time of a question."""
 
     questions: int
     metrics: dict[str, MeanPayload]

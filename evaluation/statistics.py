@@ -80,8 +80,8 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 class Expectation:
     """An expected passage, and the current chunks with its words.
 
-    ``whole``: any passage of the document will do. The passage is gone if there is no ``document_id``, or if it has no
-    chunk and is not ``whole``.
+    If ``whole`` is true, any passage of the document is right. The passage no longer exists if ``document_id`` is None,
+    or if it has no chunk and ``whole`` is false.
     """
 
     key: int
@@ -97,7 +97,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking with its grades. ``ranks`` maps the key of an expectation to its rank, or None."""
+    """The ranking of one question with the grades of its chunks.
+
+    ``ranks`` maps the key of an expectation to its rank, or None.
+    """
 
     ranking: tuple[str, ...]
     grades: dict[str, int]
@@ -229,5 +232,5 @@ def percentiles(values: Sequence[float]) -> Percentiles:
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 
-def rounded(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
+def round_figures(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
     return {name: round(value, digits) for name, value in asdict(figures).items()}

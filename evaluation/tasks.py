@@ -9,12 +9,12 @@ from evaluation.runs import run_execution as measuring
 
 @shared_task
 def judge_answer(judgement_id: int) -> None:
-    judgements.judge(judgement_id)
+    judgements.judge_answer(judgement_id)
 
 
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
-    measuring.measure(run_id)
+    measuring.measure_run(run_id)
     gates.decide_instructions()
 
 

@@ -28,7 +28,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer, Conversation
-from core.admin_base import ReadOnlyAdmin, badge
+from core.admin_base import ReadOnlyAdmin, render_badge
 from core.users import is_superuser
 from ragsite import site_identity  # noqa: F401  (it registers its page)
 from ragsite.accounts.claims import find_local_administrators, is_last_local_administrator
@@ -36,7 +36,7 @@ from ragsite.accounts.keys import compute_digest
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
 from ragsite.models.account import Invitation, find_users_by_address
-from ragsite.operations.audit_log import json_lines, may_read_labels, record
+from ragsite.operations.audit_log import json_lines, may_read_labels, record_action
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Base of pages on which an administrator can view rows without their secrets, and delete them."""
+    """Base class of admin pages on which an administrator can view rows without their secrets, and delete them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -112,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Second factors. An administrator deletes one for a person who has lost their phone."""
+    """The admin of second factors. An administrator deletes one for a person who has lost their phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -127,7 +127,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """All API keys. They can be viewed and revoked here; the command `create_key` creates keys for programs."""
+    """The admin of API keys. They can be viewed and revoked; the command `create_key` creates keys for programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]
@@ -148,8 +148,8 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     @admin.display(description=_("state"))
     def state(self, key: ApiKey) -> SafeString:
         if key.revoked_at is not None:
-            return badge("failed", _t("revoked"))
-        return badge("failed", _t("expired")) if key.is_expired else badge("ready", _t("in use"))
+            return render_badge("failed", _t("revoked"))
+        return render_badge("failed", _t("expired")) if key.is_expired else render_badge("ready", _t("in use"))
 
     @admin.display(description=_("scopes"))
     def scope_list(self, key: ApiKey) -> str:
@@ -281,6 +281,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Export the chosen entries as JSON lines"), permissions=["view"])
     def export(self, request: HttpRequest, entries: QuerySet[AuditEntry]) -> HttpResponse:
         lines = "".join(json_lines(entries, with_labels=may_read_labels(request.user)))
-        record("audit.exported", entries=lines.count("\n"))
+        record_action("audit.exported", entries=lines.count("\n"))
         attachment = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
         return HttpResponse(lines, content_type="application/x-ndjson", headers=attachment)

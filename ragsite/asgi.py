@@ -16,7 +16,7 @@ from django.http import HttpResponse
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 django.setup(set_prefix=False)
 
-from ragsite.http.errors import refusal  # noqa: E402
+from ragsite.http.errors import build_refusal  # noqa: E402
 from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
 from retrieval.text.encodings import find_codec  # noqa: E402
@@ -35,7 +35,7 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Adds checks that Django lacks: the size of a body, the host, and named encodings."""
+    """An ASGI handler with checks that Django lacks: the size of a body, the host, and named encodings."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -59,7 +59,7 @@ class _Handler(ASGIHandler):
 
 def _make_refusal(scope: Mapping[str, Any], status: int, sentence: str) -> HttpResponse:
     content_type = "text/plain; charset=utf-8"
-    return refusal(scope["path"], status, sentence, lambda: HttpResponse(sentence, content_type, status))
+    return build_refusal(scope["path"], status, sentence, lambda: HttpResponse(sentence, content_type, status))
 
 
 _django = _Handler()
@@ -80,7 +80,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
     from chat.streaming.writing import hand_over_all
 
     await receive()
-    telemetry.start()
+    telemetry.start_telemetry()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await hand_over_all(SAVE_SECONDS)

@@ -41,13 +41,13 @@ def index(request: HttpRequest) -> HttpResponse:
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
-        for chapter in chapters().values()
+        for chapter in read_chapters().values()
         for heading, text in chapter.sections
         if words and all(word in f"{heading.title} {text}".casefold() for word in words)
     ]
     found.sort(key=lambda one: one[0])
     context = {
-        "chapters": chapters().values(),
+        "chapters": read_chapters().values(),
         "found": [
             (chapter, heading, _make_excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]
         ],
@@ -60,15 +60,17 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one chapter of the handbook. Raises: Http404 if it does not exist."""
-    shown = chapters().get(slug)
+    shown = read_chapters().get(slug)
     if shown is None:
         raise Http404
     outline = [heading for heading, _text in shown.sections[1:]]
-    return render(request, "help/chapter.html", {"chapter": shown, "outline": outline, "chapters": chapters().values()})
+    return render(
+        request, "help/chapter.html", {"chapter": shown, "outline": outline, "chapters": read_chapters().values()}
+    )
 
 
 @cache
-def chapters() -> dict[str, Chapter]:
+def read_chapters() -> dict[str, Chapter]:
     found = {}
     with translation.override("en"):
         for path in sorted((settings.BASE_DIR / "demo" / "handbook").glob("[0-9]*")):

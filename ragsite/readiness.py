@@ -24,7 +24,7 @@ _BROKER = add_group(CheckGroup())
 
 
 @_BROKER.check("broker", is_remembered=True)
-def broker() -> Finding:
+def check_broker() -> Finding:
     try:
         with current_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
             try:
@@ -56,7 +56,7 @@ def disk_space() -> Finding:
 
 
 @MACHINE.check("scheduler")
-def scheduler() -> Finding:
+def check_scheduler() -> Finding:
     """Check that the scheduler runs, if it has ever run with this data directory."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
@@ -69,15 +69,15 @@ def scheduler() -> Finding:
 
 
 @MACHINE.check("breakers")
-def breakers() -> Finding:
-    failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
+def check_breakers() -> Finding:
+    failing = [part for part, state in breaker.list_breaker_states().items() if state != breaker.BreakerState.CLOSED]
     if failing:
         return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
     return Finding()
 
 
 @MACHINE.check("language_model")
-def language_model() -> Finding:
+def check_language_model() -> Finding:
     """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
@@ -88,7 +88,7 @@ def language_model() -> Finding:
 
 
 @DATABASE.check("slack")
-def slack() -> Finding:
+def check_slack() -> Finding:
     """Check that the Slack app's process takes questions."""
     waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
     if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():

@@ -10,7 +10,7 @@ def delete_old() -> None:
     from chat.conversations.retention import delete_old_conversations
     from ragsite.accounts import sign_in_limits
     from ragsite.models import SlackQuestion
-    from ragsite.operations.audit_log import delete_old_entries, record
+    from ragsite.operations.audit_log import delete_old_entries, record_action
     from retrieval.api import throttling
 
     budgets.forget_old_counts()
@@ -18,9 +18,9 @@ def delete_old() -> None:
     sign_in_limits.forget_old()
     SlackQuestion.forget_old()
     if conversations := delete_old_conversations():
-        record("retention.conversations_deleted", number=conversations)
+        record_action("retention.conversations_deleted", number=conversations)
     if entries := delete_old_entries():
-        record("retention.audit_entries_deleted", number=entries)
+        record_action("retention.audit_entries_deleted", number=entries)
 
 
 @shared_task

@@ -59,7 +59,7 @@ def check_rerankers(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_sandbox(**_: Any) -> list[CheckMessage]:
-    if not (missing := sandbox.state().missing_guards):
+    if not (missing := sandbox.read_sandbox_state().missing_guards):
         return []
     read = "no file is read (SANDBOX_REQUIRED)" if settings.SANDBOX_REQUIRED else "files are read without them"
     message = f"DEGRADED: the sandbox lacks these guards on this machine: {', '.join(missing)}; {read}."

@@ -6,48 +6,45 @@ from core.exceptions import RagsiteError, ServiceUnavailable
 
 
 class InvalidQuery(RagsiteError):
-    """The question cannot be searched. For the user who asked. The API answers 400."""
+    """An error: the question cannot be searched. The user reads the message, and the API answers 400."""
 
 
 class SearchUnavailable(ServiceUnavailable):
-    """Every retriever failed. For the user who asked, without internal details. The API answers 503."""
+    """An error: every retriever failed. The user reads the message, and the API answers 503."""
 
 
 class SearchBusy(SearchUnavailable):
-    """Too many searches are running. For the user who asked. The API answers 503 with `Retry-After`."""
+    """An error: too many searches are running. The user reads the message. The API answers 503 with `Retry-After`."""
 
     retry_after_seconds = 2
 
 
 class RetrieverFailed(RagsiteError):
-    """A retriever failed or was late. For the operator."""
+    """An error: a retriever failed or was late. The operator reads the message."""
 
 
 class NodeLost(RetrieverFailed):
-    """A database node did not answer a retriever. For the operator: the message names the node."""
+    """An error: a database node did not answer a retriever. The operator reads the message, which names the node."""
 
 
 class RerankFailed(RagsiteError):
-    """The reranker failed or was late.
-
-    For the operator.
-    """
+    """An error: the reranker failed or was late. The operator reads the message."""
 
 
 class EmbeddingFailed(ServiceUnavailable):
-    """The embedder returned no usable vector. For the operator."""
+    """An error: the embedder returned no usable vector. The operator reads the message."""
 
 
 class ImproperEmbedder(RagsiteError):
-    """The embedder's configuration is unusable.
-
-    For the operator.
-    """
+    """An error: the embedder's configuration is unusable. The operator reads the message."""
 
 
 class NotFitted(RagsiteError):
-    """Thresholds could not be fitted to the embedder. For the operator."""
+    """An error: no calibration could be fitted to the embedder. The operator reads the message."""
 
 
 class DocumentRejected(RagsiteError):
-    """The file cannot become searchable text, and a retry will not help. For the admin who uploaded the file."""
+    """An error: the file cannot become searchable text, and a retry will not help.
+
+    The admin who uploaded the file reads the message.
+    """

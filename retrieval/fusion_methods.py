@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval.normalization import min_max, z_scores
+from retrieval.normalization import scale_to_unit_interval, z_scores
 from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMethod
 
 
@@ -21,7 +21,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` are the chunks that it returned, by id. ``known`` has the scores of these and of other candidates.
+    ``listed`` maps the ids of the chunks that it returned to their ranks and scores. ``known`` maps ids to scores, also
+    for candidates that only another retriever returned.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -40,7 +41,7 @@ def _rank_reciprocally(results: RetrieverResults) -> dict[int, float]:
 
 
 def _scale_scores(results: RetrieverResults) -> dict[int, float]:
-    return min_max(_take_scores(results))
+    return scale_to_unit_interval(_take_scores(results))
 
 
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
@@ -59,13 +60,13 @@ def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
 
 @dataclass(frozen=True, slots=True)
 class FusionMethod:
-    """A method of fusion.
+    """A method to compute one score of a candidate from the scores of the retrievers.
 
-    ``worth`` returns values of chunks by id from one retriever's results; a missing value is 0. ``weights`` multiply
-    the values; None means the weights of the question's class. ``contribute`` maps the weighted values of one candidate
-    to contributions, whose sum is its score. ``is_single`` says that only one retriever runs. ``discounts_words``
-    lowers BM25's weight for questions whose words no candidate contains. ``has_bonus`` adds the profile's bonus to
-    candidates that both retrievers listed.
+    ``worth`` returns values of chunks by id from one retriever's results; a missing value is 0. ``weights`` are
+    multiplied with these values; None means the weights of the question's class. ``contribute`` converts the weighted
+    values of one candidate to contributions, and their sum is the candidate's score. If ``is_single`` is true, only one
+    retriever runs. If ``discounts_words`` is true, the weight of BM25 is lower for questions with words that no
+    candidate contains. If ``has_bonus`` is true, candidates that both retrievers listed get the profile's bonus.
     """
 
     label: str

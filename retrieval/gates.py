@@ -23,7 +23,7 @@ class Objection:
 
 
 class PublicationRefused(RagsiteError):
-    """An error: a gate objects, and nobody gave a reason to override it."""
+    """An error: a gate objects to a publication, and no reason to override it was given."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -32,9 +32,12 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before publication. Documents of a collection that it ``guards`` can only change in drafts."""
+    """A check before a draft or profile is published.
 
-    objections_to: Callable[[Publishable], Iterable[Objection]]
+    If it ``guards`` a collection, the collection's documents can only change in drafts.
+    """
+
+    find_objections: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]
 
 
@@ -45,14 +48,14 @@ def documents_are_guarded(collection: Collection) -> bool:
     return any(gate.guards(collection) for gate in GATES)
 
 
-def objections_to(subject: Publishable) -> tuple[Objection, ...]:
+def find_objections(subject: Publishable) -> tuple[Objection, ...]:
     """Return the objections of all gates, in the order of GATES. A gate that raises an error objects."""
     objections: list[Objection] = []
     for gate in GATES:
         try:
             # Otherwise a failed query would roll back the caller's transaction.
             with transaction.atomic():
-                objections += gate.objections_to(subject)
+                objections += gate.find_objections(subject)
         except Exception as error:
             logger.exception("A gate could not be asked about %s.", subject)
             told = _t("A gate could not be checked: %(error)s.") % {"error": f"{type(error).__name__}: {error}"}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 
-def standard_deviation(scores: Collection[float]) -> float:
+def compute_standard_deviation(scores: Collection[float]) -> float:
     """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
@@ -15,7 +15,7 @@ def standard_deviation(scores: Collection[float]) -> float:
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
-def min_max(scores: Mapping[int, float]) -> dict[int, float]:
+def scale_to_unit_interval(scores: Mapping[int, float]) -> dict[int, float]:
     """Scale scores to [0, 1]: the highest is 1, the lowest 0. Equal scores are all 1; {} gives {}.
 
     Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
@@ -36,7 +36,7 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     if not scores:
         return {}
     mean = math.fsum(scores.values()) / len(scores)
-    deviation = standard_deviation(scores.values())
+    deviation = compute_standard_deviation(scores.values())
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return dict.fromkeys(scores, 0.0)
     return {key: (score - mean) / deviation for key, score in scores.items()}

@@ -18,10 +18,11 @@ KEPT = object()
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The description of a setting, in English.
+    """The description of a setting of search profiles, in English.
 
-    ``when_empty`` is the meaning of None; without it, None is refused. ``methods`` are the methods that use the
-    setting, None all. ``as_published`` is the value in a search by a named method; KEPT means the profile's value.
+    ``when_empty`` is the meaning of None; if it is empty, the setting cannot be None. ``methods`` are the search
+    methods that use the setting; None means all. ``as_published`` is the value for a search whose caller names a
+    method; KEPT means the profile's value.
     """
 
     section: str
@@ -70,7 +71,7 @@ FUSING = frozenset(method for method, each in METHODS.items() if not each.is_sin
 
 
 class ImproperProfile(ValueError):
-    """An error: the settings are invalid. For the admin: ``errors`` maps fields to sentences."""
+    """An error: the settings of a profile are invalid. ``errors`` maps fields to sentences for the admin."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
@@ -79,7 +80,7 @@ class ImproperProfile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """All settings of a search and its context. Raises: ImproperProfile."""
+    """All settings of a search and of the context that is built from it. Raises: ImproperProfile."""
 
     method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
     weights: RetrieverWeights | None = setting(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class TextEmbedder(Protocol):
     """A model that turns texts into unit vectors with ``dimension`` numbers.
 
-    Vectors by embedders with the same ``name`` can be compared.
+    Only vectors of embedders with the same ``name`` can be compared.
     """
 
     name: str
@@ -33,7 +33,7 @@ class TextEmbedder(Protocol):
 
 
 class Ranker(Protocol):
-    """A retriever for one question with filters and a deadline.
+    """A retriever that is prepared for one question, its filters and a deadline.
 
     ``embedder_id`` is the embedder whose vectors it compares, or None.
     """
@@ -48,7 +48,7 @@ class Ranker(Protocol):
         """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks as far as ``stored`` has their data. No database query is needed."""
+        """Return the scores of the chunks in ``stored``, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the question's terms in each of these chunks, most significant first."""
@@ -79,7 +79,7 @@ class QueryReformulator(Protocol):
 
 
 class QuestionGenerator(Protocol):
-    """Generates questions that a passage answers."""
+    """A model that generates questions which a passage answers."""
 
     name: str
 

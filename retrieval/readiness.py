@@ -31,7 +31,7 @@ _FILES = add_group(CheckGroup())
 
 
 @DATABASE.check("pgvector")
-def pgvector() -> Finding:
+def check_pgvector() -> Finding:
     with connection.cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         row = cursor.fetchone()
@@ -47,7 +47,7 @@ def pgvector() -> Finding:
 
 
 @DATABASE.check("nodes")
-def nodes() -> Finding:
+def check_nodes() -> Finding:
     """Check the nodes of a distributed database. A search needs all nodes that have shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
@@ -63,7 +63,7 @@ _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 
 
 @_EMBEDDER.check("embedder", is_remembered=True)
-def embedder() -> Finding:
+def check_embedder() -> Finding:
     """Check the search by meaning. If it fails, searches use words alone, unless the settings forbid it."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
@@ -98,7 +98,7 @@ def search_profile() -> Finding:
 
 
 @DATABASE.check("drafts")
-def drafts() -> Finding:
+def check_drafts() -> Finding:
     """Check the drafts. A step that fails is tried again for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
@@ -106,7 +106,7 @@ def drafts() -> Finding:
 
 
 @_FILES.check("files", is_remembered=True)
-def files() -> Finding:
+def check_files() -> Finding:
     """Check the bucket with the files. Questions can be answered without it."""
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
@@ -121,7 +121,7 @@ def files() -> Finding:
 
 @MACHINE.check("sandbox")
 def file_sandbox() -> Finding:
-    state = sandbox.state()
+    state = sandbox.read_sandbox_state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
     if state.missing_guards:
@@ -136,7 +136,7 @@ def file_sandbox() -> Finding:
 
 
 @DATABASE.check("indexes")
-def indexes() -> Finding:
+def check_indexes() -> Finding:
     """Report whether the last check found passages, vectors and statistics consistent."""
     if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")

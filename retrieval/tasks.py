@@ -10,7 +10,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.sources import sync_runs as source_runs
 from retrieval.sources.sync_runs import sync
-from retrieval.webhooks import deliver
+from retrieval.webhooks import send_delivery
 
 
 @shared_task
@@ -22,7 +22,7 @@ def ingest_document(document_id: int) -> None:
 
 @shared_task
 def resume_draft(draft_id: int) -> None:
-    lifecycle.resume(draft_id)
+    lifecycle.resume_draft(draft_id)
 
 
 @shared_task
@@ -32,7 +32,7 @@ def sync_source(run_id: int) -> None:
 
 @shared_task
 def deliver_webhook(delivery_id: int) -> None:
-    deliver(delivery_id)
+    send_delivery(delivery_id)
 
 
 @shared_task

@@ -54,7 +54,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """Adjacent passages of one document in the context: one or more hits, and neighbours.
+    """Adjacent passages of one document that are given to a language model: one or more hits, and neighbours.
 
     ``content`` is the document's ``text[start:end]``, apart from white space between passages. ``best`` is the hit with
     the highest rank.
@@ -134,9 +134,9 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation with its answer, which may be empty.
+    """An earlier question of a conversation, with its answer, which may be empty.
 
-    ``documents`` (ids) and ``collections`` (slugs) are those that the answer cites.
+    ``documents`` (ids) and ``collections`` (slugs) are cited in the answer.
     """
 
     question: str
@@ -150,8 +150,8 @@ class Turn:
 class Reformulation:
     """The query that is searched instead of the question.
 
-    ``reason`` describes the change. ``by`` is "rules" or the name of the model. ``notice`` is for staff: the reason why
-    the model failed.
+    ``reason`` describes the change. ``by`` is "rules" or the name of the model. ``notice`` is the reason why the model
+    failed; only staff see it.
     """
 
     query: str
@@ -201,7 +201,7 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A user who may read documents restricted to one of ``groups``, and all documents of ``collections``."""
+    """The rights of a user: documents restricted to one of ``groups``, and all documents of ``collections``."""
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()
@@ -212,11 +212,11 @@ ANYBODY = Reader()
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the chunks of a search. A chunk must meet all; empty ones are ignored.
+    """Restrictions on the chunks that a search returns. A chunk must meet all of them; empty ones are ignored.
 
     ``formats`` are media types. The document's metadata must contain ``metadata``, and for each key of ``metadata_any``
-    one of the values, alone or in a list. A restricted document passes only if each of ``readers`` may read it. So
-    ``()`` lets all documents pass.
+    one of the values, alone or in a list. A restricted document passes only if each of ``readers`` may read it, so all
+    documents pass if ``readers`` is empty.
     """
 
     collections: tuple[int, ...] = ()
@@ -244,7 +244,7 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A boost for documents with this metadata value. A negative weight moves them down.
+    """A change of the score of documents with a metadata value. A negative weight moves them down.
 
     ``weight`` is in standard deviations of the fused scores.
     """
@@ -283,7 +283,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverScore:
-    """How one retriever judged one candidate.
+    """One retriever's rank and score for one candidate.
 
     ``rank`` is None if the retriever did not list the chunk; ``score`` may still be known. The sum of contributions and
     bonus is the fused score.
@@ -301,7 +301,10 @@ SILENT = RetrieverScore()
 
 @dataclass(frozen=True, slots=True)
 class BoostScore:
-    """What one metadata boost added to a candidate's score. ``name`` is for users, as in ``department=surgery``."""
+    """The number that one metadata boost added to a candidate's score.
+
+    ``name`` is for users: ``department=surgery``.
+    """
 
     name: str
     contribution: float
@@ -315,9 +318,10 @@ TriedQuestions = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class RerankScore:
-    """How the reranker judged one candidate.
+    """The reranker's score for one candidate.
 
-    ``rank_before`` is the rank after fusion. If ``alone``, the score is ``contribution`` and nothing else.
+    ``rank_before`` is the rank after fusion. If ``alone`` is true, the candidate's score is ``contribution`` and
+    nothing else.
     """
 
     rank_before: int
@@ -330,7 +334,7 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """How one of several searches for a question judged a candidate.
+    """A candidate's rank and score in one of several searches for a question.
 
     ``rank`` is None if no retriever listed the chunk in this search.
     """
@@ -343,9 +347,9 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk's data in the index: its unit vector, or an empty one, and its BM25 weights in PostgreSQL's format.
+    """A chunk's data in the index: its unit vector, which may be empty, and its BM25 weights in PostgreSQL's format.
 
-    ``given_questions`` were entered by a curator.
+    ``given_questions`` are questions that a curator entered for the chunk.
     """
 
     vector: Vectors

@@ -41,7 +41,7 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
+def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
     """Return the header `webhook-signature`.
 
     A secret that is not `whsec_` followed by base64 is used as it is.
@@ -56,7 +56,7 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def deliver(delivery_id: int) -> WebhookDelivery | None:
+def send_delivery(delivery_id: int) -> WebhookDelivery | None:
     """Attempt a delivery once and return it; None if it could not be leased.
 
     DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time.
@@ -112,7 +112,7 @@ def _send(delivery: WebhookDelivery) -> int:
         "Content-Type": "application/json",
         "webhook-id": name,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(decrypt(webhook.SECRET_PURPOSE, webhook.secret), name, timestamp, body),
+        "webhook-signature": sign_message(decrypt(webhook.SECRET_PURPOSE, webhook.secret), name, timestamp, body),
     }
     with Client(webhook.address, request_seconds=REQUEST_SECONDS) as client:
         answer = client.request(

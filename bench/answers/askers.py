@@ -14,7 +14,7 @@ from chat.conversations.history import REMEMBERED_TURNS
 from chat.streaming.payloads import find_completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
-from evaluation.runs.measurement import reply_to
+from evaluation.runs.measurement import measure_reply
 from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
@@ -33,7 +33,7 @@ class OwnCodeAsker:
         """Return the reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = build_filters(AnonymousUser(), question.collection)
-        reply = async_to_sync(reply_to)(question.text, filters, history=history)
+        reply = async_to_sync(measure_reply)(question.text, filters, history=history)
         end, seconds = reply.end, reply.last_ms / 1000
         if not isinstance(end, Completed):
             return Reply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
@@ -48,7 +48,7 @@ class OwnCodeAsker:
         return Reply(
             text=end.text,
             refused=end.refused,
-            beside=tuple(text[:READ_CHARACTERS] for text in reply.beside),
+            beside=tuple(text[:READ_CHARACTERS] for text in reply.texts_on_page),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
             completed_question=find_completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,

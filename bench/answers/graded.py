@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.beir import naming, read_objects
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import Expectations, Grade, grade
+from evaluation.expectations import Expectations, Grade, grade_answer
 from evaluation.sets.beir_files import read_expectations
 from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
 
@@ -154,7 +154,7 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
-    points = grade(
+    points = grade_answer(
         reply.text,
         refused=reply.refused,
         expected=question.expected,

@@ -15,7 +15,7 @@ from chat.answering import writers
 from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.agreement import contains_answer
-from evaluation.runs.measurement import reply_to
+from evaluation.runs.measurement import measure_reply
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
 from retrieval.models import Collection
@@ -108,7 +108,7 @@ async def _ask_all(
 
 
 async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
-    reply = await reply_to(question.text, filters)
+    reply = await measure_reply(question.text, filters)
     searched, completed = reply.searched, reply.end
     if isinstance(completed, Failed):
         raise UntrustworthyRun(f"{question.text!r} was not answered: {completed.message}")

@@ -27,7 +27,7 @@ import httpx2
 from bench.answers.graded import GradedQuestion, read_graded
 from bench.beside.open_webui import OpenWebUI
 from bench.reporting import table
-from evaluation.expectations import grade
+from evaluation.expectations import grade_answer
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
@@ -43,7 +43,7 @@ class Found:
 
 
 def contains_answer(passage: str, question: GradedQuestion) -> bool:
-    return not grade(passage, refused=False, expected=question.expected).missing
+    return not grade_answer(passage, refused=False, expected=question.expected).missing
 
 
 def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:

@@ -129,26 +129,26 @@ class Survey:
 
     def _call(self, tried: Tried, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]) -> None:
         from retrieval.sources.airbyte.calls import ConnectorCalls, Record
-        from retrieval.sources.airbyte.streams import ChosenStream, name_of
+        from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
         calls: ConnectorCalls = ConnectorCalls(connector, make_up(spec))
         self._service.begin()
         failure = ""
         try:
-            calls.check()
+            calls.check_settings()
             tried.check = "ok"
         except RagsiteError as error:
             failure = f"no: {_describe(error)}"
         self._service.begin()
-        streams = calls.discover()
+        streams = calls.discover_streams()
         tried.check = failure or tried.check
         tried.streams = str(len(streams))
         checked = (resolved.get("check") or {}).get("stream_names") or []
         ordered = sorted(streams, key=lambda each: each["name"] not in checked)
         self._service.begin()
-        chosen = ChosenStream(name_of(ordered[0]), ordered[0], {})
-        records = sum(isinstance(message, Record) for message in calls.read([chosen], seconds=90))
+        chosen = ChosenStream(read_stream_name(ordered[0]), ordered[0], {})
+        records = sum(isinstance(message, Record) for message in calls.read_records([chosen], seconds=90))
         tried.records = f"{records} of {chosen.name}"
 
     def _resolve(self, manifest: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from bench.reporting import table
 from retrieval.documents.extraction import ExtractionLimits
 from retrieval.documents.extraction.pdf import extract_picture
 from retrieval.documents.recognition import tesseract
-from retrieval.documents.recognition.recognised_words import to_page
+from retrieval.documents.recognition.recognised_words import build_page
 
 FONTS = ("DejaVuSans", "DejaVuSerif", "DejaVuSerifCondensed", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif-Italic")
 # Dots per inch, degrees of skew, and the standard deviation of the noise in shades of grey.
@@ -116,7 +116,7 @@ def with_rapidocr() -> Recognise:
 
 def read(recognise: Recognise, picture: bytes, language: str) -> str:
     found = recognise(picture, {"en": ["eng"], "nl": ["nld"]}.get(language, ["eng", "nld"]))
-    page = to_page(found["width"], found["height"], found["turned"], found["words"])
+    page = build_page(found["width"], found["height"], found["turned"], found["words"])
     return extract_picture(picture, "page.png", "image/png", ExtractionLimits(), {1: page}).text
 
 

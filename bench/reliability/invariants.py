@@ -13,7 +13,7 @@ from chat.models import Answer
 from evaluation.models import Judgement, Score
 from retrieval.documents import reconciliation
 from retrieval.documents.reconciliation import reconcile
-from retrieval.documents.submission import requeue
+from retrieval.documents.submission import requeue_document
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
 
 
@@ -31,7 +31,7 @@ def read_again() -> int:
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
-        requeue(document, enqueue=False)
+        requeue_document(document, enqueue=False)
     return len(given_up)
 
 
@@ -80,7 +80,10 @@ def _check_answers(ledger: Ledger) -> list[str]:
 
 
 def _check_agreement() -> list[str]:
-    return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
+    return [
+        f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}."
+        for one in reconciliation.find_inconsistencies()
+    ]
 
 
 def _list_unfinished() -> list[str]:

@@ -143,7 +143,7 @@ class SiteLoad:
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()
         if draft is None:
-            lifecycle.begin(collection)
+            lifecycle.begin_draft(collection)
         elif draft.status == Draft.Status.OPEN and draft.working_copy is not None:
             documents = Document.objects.filter(collection=draft.working_copy)
             if draft.pk not in self._edited:
@@ -153,7 +153,7 @@ class SiteLoad:
                 self._edited.add(draft.pk)
             elif not documents.exclude(status__in=["ready", "failed"]).exists():
                 self._expected[draft.pk] = contents(draft.working_copy)
-                lifecycle.publish(draft)
+                lifecycle.publish_draft(draft)
 
     def _look_at_published(self) -> None:
         for pk in list(self._expected):

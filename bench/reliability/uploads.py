@@ -66,7 +66,7 @@ def fill_judgements(number: int) -> None:
 
 def fill_deliveries(number: int, url: str) -> None:
     from retrieval.models import Webhook
-    from retrieval.models.webhook import announce
+    from retrieval.models.webhook import announce_event
     from retrieval.webhooks import new_secret
 
     event = Webhook.Event.DOCUMENT_FAILED
@@ -74,7 +74,7 @@ def fill_deliveries(number: int, url: str) -> None:
     webhook.give_secret(new_secret())
     webhook.save()
     for each in range(number):
-        announce(event, {"document": each})
+        announce_event(event, {"document": each})
 
 
 def main() -> None:

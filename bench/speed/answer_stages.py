@@ -14,7 +14,7 @@ from bench.reporting import Report
 from chat.types import Failed
 from core import tracing
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.runs.measurement import reply_to
+from evaluation.runs.measurement import measure_reply
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import encode_query
 from retrieval.rights.search_filters import build_filters
@@ -106,7 +106,7 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
         tracing.set_span_backend(clock)
         began = time.process_time()
         try:
-            reply = async_to_sync(reply_to)(question, filters)
+            reply = async_to_sync(measure_reply)(question, filters)
         finally:
             tracing.set_span_backend(None)
         if reply.end is None or isinstance(reply.end, Failed):

@@ -24,7 +24,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk
 from retrieval.index.vector_index import build_index, drop_index
 from retrieval.models import Chunk, ChunkEmbedding, Collection, DocumentText, Lexeme, Visibility
-from retrieval.text.chunking import content_hash
+from retrieval.text.chunking import hash_content
 
 SLUG = "benchmark"
 SEED = 20_000
@@ -131,7 +131,7 @@ def _make_chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewC
             page=None,
             heading_path=headings,
             content=passage.text,
-            content_hash=content_hash(passage.text, headings),
+            content_hash=hash_content(passage.text, headings),
             token_count=passage.text.count(" ") + 1,
             questions=(),
             vector=vector,

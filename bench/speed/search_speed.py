@@ -19,7 +19,7 @@ from pgvector import HalfVector
 
 from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
-from core.database import fetch
+from core.database import fetch_rows
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
@@ -168,7 +168,7 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
         )
 
     def exact_vector() -> frozenset[int]:
-        rows = fetch(
+        rows = fetch_rows(
             f"SELECT chunk_id, {build_exact_distance()} AS distance FROM retrieval_chunkembedding "
             "WHERE embedder_id = %s AND collection_id = ANY(%s::bigint[]) ORDER BY distance, chunk_id LIMIT %s",
             [vector.to_text(), embedder.pk, list(filters.collections), DEPTH],

@@ -24,12 +24,12 @@ from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSou
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk, DocumentText
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
 from retrieval.types import AssembledContext, ContextBlock, QueryClass, RetrieverWeights, SearchFilters, Turn
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
     """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
-    asked = normalize(question)
+    asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
     ).select_related("approved__approved_by")
@@ -87,7 +87,7 @@ def _find_candidates(
     yield from ((wording.approved, 1.0) for wording in exact)
     if history and len(asked.split()) <= FEW_WORDS:
         return
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None:
         return
     try:

@@ -70,10 +70,11 @@ _CALENDAR = read_words("documents", "calendar")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The estimated ``probability`` that the sources answer the question, in [0, 1].
+    """The estimated ``probability``, 0 to 1, that the sources answer the question.
 
-    ``by_words``: only words were compared, no vectors. ``closeness`` maps a marker to the closeness of its source.
-    ``alone`` are the markers of sources that reach ANSWERABLE without the others, and ``near`` those that reach NEAR.
+    If ``by_words`` is true, only words were compared, no vectors. ``closeness`` maps a marker to the closeness of its
+    source. ``alone`` are the markers of sources that reach the probability ANSWERABLE without the other sources, and
+    ``near`` the markers of sources that reach NEAR.
     """
 
     probability: float

@@ -41,7 +41,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}+")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
-def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
+def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
     """Return the excerpt as Markdown. If ``is_cited``, each span ends with the source's marker."""
     pieces = list(_render_spans(excerpt))
     if excerpt.table_head:
@@ -85,7 +85,7 @@ def _render_spans(excerpt: Excerpt) -> Iterator[str]:
         for first, last, is_code in _split_at_code(start, end, unfenced):
             text = content[first - offset : last - offset]
             if text.strip():
-                pieces.append(_fence(text) if is_code else _render_prose(text))
+                pieces.append(_fence_code(text) if is_code else _render_prose(text))
         yield "\n\n".join(pieces)
 
 
@@ -120,7 +120,7 @@ def _split_at_code(start: int, end: int, codes: Sequence[Span]) -> Iterator[tupl
     yield start, end, False
 
 
-def _fence(code: str) -> str:
+def _fence_code(code: str) -> str:
     longest = max((len(ticks) for ticks in re.findall("`{3,}", code)), default=2)
     fence = "`" * (longest + 1)
     lines = dedent(code.strip("\n").rstrip())

@@ -37,8 +37,8 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 class Excerpt:
     """The part of one source to show: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above table rows without their head, ``heading`` above a text that is unclear without it.
-    ``goes_on``: the section continues after the excerpt.
+    ``table_head`` is shown above table rows, if their head is not in the excerpt. ``heading`` is shown above a text
+    that is unclear without it. If ``goes_on`` is true, the section continues after the excerpt.
     """
 
     source: ContextSource

@@ -8,7 +8,7 @@ from itertools import islice
 
 from chat.answering.checking.citations import find_markers
 from chat.answering.evidence import Evidence
-from chat.answering.excerpt_markdown import find_marked, render
+from chat.answering.excerpt_markdown import find_marked, render_excerpt
 from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
@@ -30,8 +30,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    Each citation is the part of its passage that is closest to the question. ``is_row``: the first citation is a table
-    row. ``alternatives`` are passages to show beside the answer.
+    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first citation
+    is a table row. ``alternatives`` are passages to show next to the answer.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Quotation:
 
 
 @span("composition")
-def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
+def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
     """Quote the best passage. The smaller its lead is, the more alternatives are added.
 
     Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
@@ -53,7 +53,7 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
     if first is None:
         raise NoAnswer
     excerpt, unit = first
-    text = render(excerpt)
+    text = render_excerpt(excerpt)
     alternatives: list[Alternative] = []
     if "given" not in evidence.features:
         whole = build_whole_passage(question, excerpt)

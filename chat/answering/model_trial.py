@@ -47,9 +47,9 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a model's trial, to show on the admin page.
+    """The results of a language model's trial. The admin page shows them.
 
-    Fields are None if they were not reached before an ``error``.
+    If the trial ended early, ``error`` is the reason, and the fields of later steps are None.
     """
 
     text: str = ""

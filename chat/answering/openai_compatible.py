@@ -12,7 +12,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimate_tokens
+from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose_prompt, estimate_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
@@ -41,7 +41,7 @@ _NOTHING = Usage(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Limits of one answer.
+    """The limits of one answer by a language model.
 
     ``silence_seconds`` is the longest pause between two pieces, ``total_seconds`` the time for all attempts together.
     ``context_tokens`` covers the prompt and the answer.
@@ -54,7 +54,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return how many tokens the prompt may have, after ``taken_tokens`` for other uses.
+        """Return the largest number of tokens of a prompt. ``taken_tokens`` are needed for other texts.
 
         The answer gets at most half of a small context.
         """
@@ -63,10 +63,10 @@ class AnswerLimits:
 
 
 class OpenAICompatibleGenerator:
-    """Writes answers from numbered sources with a language model.
+    """A language model that writes answers from numbered sources.
 
-    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt allows the model to
-    reply NO_ANSWER. Raises: ImproperModel.
+    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse`` is true, the prompt allows the
+    model to reply NO_ANSWER. Raises: ImproperModel.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class OpenAICompatibleGenerator:
             tables = None
         room_tokens = min(MOST_RESULT_TOKENS, int(RESULTS_SHARE * limits.context_tokens))
         taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
-        prompt = compose(
+        prompt = compose_prompt(
             draft.question,
             sources,
             today=timezone.localdate(),

@@ -11,17 +11,17 @@ from django.utils.translation import gettext as _
 from chat.answering import writers
 from chat.answering.approved_answers import find_approved_answer, split_text
 from chat.answering.checking.citations import Marker
-from chat.answering.checking.verification import verify
+from chat.answering.checking.verification import verify_citations
 from chat.answering.evidence import Evidence, estimate_evidence, find_unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.extractive import quote
+from chat.answering.extractive import quote_documents
 from chat.answering.greetings import answer_greeting
 from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
 from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
-from chat.answering.quotation_places import put_in_place
-from chat.answering.refusal import refuse
+from chat.answering.quotation_places import locate_quotations
+from chat.answering.refusal import build_refusal
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
@@ -38,20 +38,20 @@ from chat.types import (
     Withdrawn,
 )
 from core.exceptions import ModelFailed
-from core.metrics import begin_at_zero
+from core.metrics import start_at_zero
 from core.threads import in_thread
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Collection
 from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.text.language import detect_language
 from retrieval.types import SearchFilters, SearchMethod, TriedQuestions, Turn
 
 logger = logging.getLogger(__name__)
-begin_at_zero(INSTRUCTIONS, RULE_NAMES)
+start_at_zero(INSTRUCTIONS, RULE_NAMES)
 
 
-async def answer(
+async def answer_question(
     question: str,
     filters: SearchFilters,
     *,
@@ -89,7 +89,17 @@ async def answer(
         return
     try:
         found = await in_thread(
-            _search, question, filters, method, history, subject, profile, tried, model, without_model, instructions
+            _search_sources,
+            question,
+            filters,
+            method,
+            history,
+            subject,
+            profile,
+            tried,
+            model,
+            without_model,
+            instructions,
         )
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
@@ -99,7 +109,7 @@ async def answer(
     draft, evidence, generator = found.draft, found.evidence, found.generator
     yield draft
     if not _is_answerable(draft, evidence, generator):
-        yield await in_thread(refuse, draft, evidence, filters)
+        yield await in_thread(build_refusal, draft, evidence, filters)
         return
     try:
         if generator is not None:
@@ -119,7 +129,7 @@ async def answer(
             yield AnswerToken(completed.text)
         yield completed
     except NoAnswer:
-        yield await in_thread(refuse, draft, evidence, filters)
+        yield await in_thread(build_refusal, draft, evidence, filters)
 
 
 def _answer_at_once(
@@ -138,9 +148,10 @@ def _answer_at_once(
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """The draft with its sources, the evidence in them, and the writer: None quotes the documents.
+    """The state of an answer after the search: the draft with its sources, the evidence in them, and the writer.
 
-    ``history`` are the earlier turns without instructions to the site.
+    If the writer is None, the answer quotes the documents. ``history`` are the earlier turns without instructions to
+    the site.
     """
 
     draft: AnswerDraft
@@ -149,7 +160,7 @@ class _Searched:
     history: Sequence[Turn]
 
 
-def _search(
+def _search_sources(
     question: str,
     filters: SearchFilters,
     method: SearchMethod | None,
@@ -174,7 +185,7 @@ def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
         draft.question = draft.trace.best_query
-    evidence = estimate_evidence(draft.trace, draft.results, current_calibration())
+    evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
@@ -254,9 +265,9 @@ async def _ask_model(
         markers += [marker.moved(len(text)) for marker in token.markers or ()]
         text += token.text
         yield token
-    verified = await in_thread(verify, text, draft.sources, markers)
+    verified = await in_thread(verify_citations, text, draft.sources, markers)
     draft.notices += find_doubts_of_answer(verified, draft)
-    yield await in_thread(_complete, draft, text, verified)
+    yield await in_thread(_complete_answer, draft, text, verified)
 
 
 def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
@@ -285,23 +296,27 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
     if draft.computed is None:
         # A model gets merged blocks as its sources; a quotation needs the single results.
         draft.sources = draft.results
-        quotation = quote(draft.question, draft.results, evidence)
+        quotation = quote_documents(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
-            return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
+            return _complete_answer(
+                draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives
+            )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
     # A comparison of words cannot show whether a computed value is right, so sentences are not checked.
-    return _complete(draft, text, Verified(verify(text, draft.sources).citations))
+    return _complete_answer(draft, text, Verified(verify_citations(text, draft.sources).citations))
 
 
-def _complete(draft: AnswerDraft, text: str, verified: Verified, alternatives: Sequence[Alternative] = ()) -> Completed:
+def _complete_answer(
+    draft: AnswerDraft, text: str, verified: Verified, alternatives: Sequence[Alternative] = ()
+) -> Completed:
     return Completed(
         text=text,
-        citations=put_in_place(verified.citations),
+        citations=locate_quotations(verified.citations),
         generator=draft.generator,
         notice=" ".join(draft.notices),
         statements=verified.statements,
         usage=draft.usage,
-        alternatives=put_in_place(alternatives),
+        alternatives=locate_quotations(alternatives),
     )

@@ -51,7 +51,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages, with the markers of the sources in them and of the sources ``left_out``."""
+    """The messages to a language model. They contain the sources ``markers``; the sources ``left_out`` did not fit."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -64,7 +64,7 @@ class Prompt:
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
-def compose(
+def compose_prompt(
     question: str,
     sources: Sequence[ContextSource],
     *,
@@ -124,7 +124,7 @@ def _is_quoted(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> 
     return any(passage in _join_lines(message["content"]) for message in dialogue if message["role"] == "user")
 
 
-def _rank(sources: Sequence[ContextSource]) -> list[ContextSource]:
+def _sort_sources(sources: Sequence[ContextSource]) -> list[ContextSource]:
     return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
@@ -144,17 +144,17 @@ def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
 
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
-    ranked = _rank(sources)
+    ranked = _sort_sources(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
     left = room_bytes
     for source in ranked:
         start, end = source.block.best.start - source.block.start, source.block.best.end - source.block.start
-        text = _quote(source, start, end)
+        text = _quote_source(source, start, end)
         if not quotations:
             while len(text.encode()) > left and end > start:
                 end = start + (end - start) * 9 // 10
-                text = _quote(source, start, end)
+                text = _quote_source(source, start, end)
             longest = max(len(text.encode()), int(room_bytes * FIRST_SHARE))
             start, end, text = _extend_span(source, start, end, text, longest, step_up=3)
         elif len(text.encode()) > left:
@@ -191,7 +191,7 @@ def _extend_span(
         else:
             at = content.find("\n", end + 1)
             last = len(content) if at < 0 else at
-        longer = _quote(source, first, last)
+        longer = _quote_source(source, first, last)
         if len(longer.encode()) > longest_bytes:
             blocked[way] = True
             continue
@@ -200,7 +200,7 @@ def _extend_span(
     return start, end, text
 
 
-def _quote(source: ContextSource, start: int, end: int) -> str:
+def _quote_source(source: ContextSource, start: int, end: int) -> str:
     content = source.block.content[start:end].strip("\n")
     return f"{_name_source(source)}\n{_quote_lines(content)}"
 

@@ -12,7 +12,7 @@ from chat.types import (
     Alternative,
     VerifiedCitation,
 )
-from core.database import fetch
+from core.database import fetch_rows
 from retrieval.text.chunking import drop_repeated_title, find_headings
 from retrieval.types import Passage
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
 
 
-def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
+def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
     """Return the quotations, each with the page and the headings of its first character.
 
     A passage may contain several short slides or sections, and continue on the next page.
@@ -31,7 +31,7 @@ def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
     if not found:
         return found
     try:
-        rows = fetch(
+        rows = fetch_rows(
             "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
             [[each.passage.document_id for each in found]],
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.database import fetch
+from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
 # A quote that was found in this version of the text is not searched again. The comparison ignores white space, because
@@ -28,7 +28,7 @@ _FIND = """
 
 
 class Quoted(Protocol):
-    """A row with a quote. ``text_version`` is the document version in which the quote was last found, or empty."""
+    """Protocol of rows with a quote. ``text_version`` is the document version in which it was last found, or empty."""
 
     document_id: int | None
     quote: str
@@ -37,10 +37,10 @@ class Quoted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundQuote:
-    """Whether a document of today contains a quote.
+    """The result of a search for a quote in the current text of a document.
 
-    ``version`` is `DocumentText.version`; empty if the document has no text. ``is_found``: the text contains the quote
-    exactly. ``has_same_words``: it contains the quote if white space is ignored.
+    ``version`` is `DocumentText.version`; it is empty if the document has no text. If ``is_found`` is true, the text
+    contains the quote exactly. If ``has_same_words`` is true, it contains the quote when white space is ignored.
     """
 
     version: str = ""
@@ -53,7 +53,7 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     found = [FoundQuote()] * len(quoted)
     if not quoted:
         return found
-    rows = fetch(
+    rows = fetch_rows(
         _FIND,
         [
             [each.document_id for each in quoted],
@@ -90,7 +90,7 @@ _GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class NearPlace:
-    """The words in a document of today that are most similar to a quote.
+    """The words in the current text of a document that are most similar to a quote.
 
     ``text`` begins at ``start`` in the document.
     """
@@ -115,7 +115,7 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
     found: list[list[NearPlace]] = [[] for _ in quoted]
     if not quoted:
         return []
-    rows = fetch(
+    rows = fetch_rows(
         _FIND_NEAR,
         [[each.document_id for each in quoted], [each.quote for each in quoted], [each.section for each in quoted]],
     )

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import Excerpt
-from chat.answering.quotation_places import put_in_place
+from chat.answering.quotation_places import locate_quotations
 from chat.answering.results import MOST_ALTERNATIVES, build_alternative, cut_results
 from chat.answering.units import QuotableUnit
 from chat.types import (
@@ -25,7 +25,7 @@ from retrieval.types import SearchFilters
 logger = logging.getLogger(__name__)
 
 
-def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
+def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
@@ -56,6 +56,6 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,
-        alternatives=put_in_place(build_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
+        alternatives=locate_quotations(build_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
         choices=tuple(Choice(other, other) for other in meant),
     )

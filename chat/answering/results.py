@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from chat.answering.checking.words import find_stem_set
 from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_best_units
-from chat.answering.excerpt_markdown import render
+from chat.answering.excerpt_markdown import render_excerpt
 from chat.answering.excerpts import Excerpt, cut_excerpt
 from chat.answering.units import QuotableUnit, find_sections
 from chat.types import Alternative, ContextSource
@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return how many passages to show beside the first.
+    """Return the number of passages to show in addition to the first.
 
     Methods with small differences of scores, such as RRF, always get the most.
     """
@@ -74,7 +74,7 @@ def cut_results(
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         excerpt = cut_excerpt(question, unit, is_card=bool(shown) or not is_answered)
-        words = " ".join(_WORD.findall(render(excerpt, is_cited=False)))
+        words = " ".join(_WORD.findall(render_excerpt(excerpt, is_cited=False)))
         if any(words in each for each in told):
             continue
         shown.append(excerpt)
@@ -105,5 +105,5 @@ def find_snippet(question: str, passage: Passage) -> str:
 
 def build_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
     block = excerpt.source.block
-    text = render(excerpt, is_cited=False)
+    text = render_excerpt(excerpt, is_cited=False)
     return Alternative(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)

@@ -11,10 +11,10 @@ from chat.answering.checking.citations import escape_markers
 from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
-from core.database import statements_within
+from core.database import limit_statements
 from core.threads import in_thread
 from core.tracing import annotate, span
-from retrieval.search.assembly import assemble, build_result_blocks, build_unranked_blocks
+from retrieval.search.assembly import assemble_context, build_result_blocks, build_unranked_blocks
 from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
@@ -45,7 +45,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
     Return None if there are no such rows, or if the database fails.
     """
     try:
-        with statements_within(STATEMENT_SECONDS):
+        with limit_statements(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
             return None if rows is None else (rows, cite_rows(rows, draft.sources))
     except DatabaseError as error:
@@ -90,7 +90,7 @@ NAMING_SECONDS = 1.0
 class TablesOfQuestion:
     """The tables that a language model may query for one question.
 
-    New rows are added to ``sources``; none is removed.
+    Rows that answer a query are added to ``sources``; no source is removed.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class TablesOfQuestion:
 
     def _ask(self, question: str) -> Asked | None:
         try:
-            with statements_within(STATEMENT_SECONDS):
+            with limit_statements(STATEMENT_SECONDS):
                 candidates = find_candidates(question, self._filters, self._passages)
                 result = answer_from_tables(question, candidates, make_nearness, self._language)
                 if result is None:
@@ -127,7 +127,7 @@ class TablesOfQuestion:
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
     """Return the tables in the sources and in their documents; None if there are none or the query is too slow."""
     try:
-        with statements_within(NAMING_SECONDS):
+        with limit_statements(NAMING_SECONDS):
             tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
     except DatabaseError as error:
         logger.warning("The language model is offered no tables: %s", error)
@@ -156,7 +156,7 @@ def find_sources(
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
-        context = assemble(
+        context = assemble_context(
             result.hits,
             load_neighbours,
             budget_tokens=profile.settings.context_budget_tokens,

@@ -19,7 +19,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Runs a model's queries of tables. ``output`` is told which rows the model may cite."""
+    """Runs a model's queries of tables. ``output`` receives the rows that the model may cite."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float

@@ -67,7 +67,7 @@ class DialogueMessage(TypedDict):
 
 
 class Unanswerable(Exception):
-    """The call cannot be run. The model reads the message."""
+    """An error: the model's call cannot be run. The model reads the message."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Call:
 
 
 class CallsOfRound:
-    """Collects the first calls of one completion from its pieces."""
+    """Collects the function calls in the pieces of one completion, up to a limit."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []

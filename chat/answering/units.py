@@ -18,7 +18,7 @@ from retrieval.text.blocks import find_blocks
 from retrieval.text.extracted import strip_title
 from retrieval.text.markup import opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
-from retrieval.text.terms import spell_out
+from retrieval.text.terms import spell_out_symbols
 
 if TYPE_CHECKING:
     from chat.types import ContextSource
@@ -42,7 +42,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """A sentence, list item, table row or piece of code in ``block``: the document's ``text[start:end]``.
+    """A sentence, list item, table row or piece of code in ``block``, at ``text[start:end]`` of the document.
 
     ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
     the head of the row's table.
@@ -61,7 +61,7 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source under one heading, up to the next heading of any level.
+    """The blocks of a source below one heading, up to the next heading of any level.
 
     ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if unknown.
     """
@@ -107,7 +107,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
             for start, end, kind, table_head in _cut_block(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
-                    len(_WORD.findall(spell_out(strip_markup(text)))) < 2
+                    len(_WORD.findall(spell_out_symbols(strip_markup(text)))) < 2
                     or _CONTENTS.fullmatch(text)
                     or opens_note(text)
                 ):

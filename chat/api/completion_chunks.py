@@ -79,7 +79,7 @@ async def stream_chunks(
                 case "failed":
                     yield _encode_chunk(describe_error(event.payload["message"], kind="server_error"))
                 case _:
-                    yield sse.comment(event.name)
+                    yield sse.encode_comment(event.name)
     yield DONE
 
 

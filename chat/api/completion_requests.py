@@ -70,7 +70,7 @@ _IGNORED = frozenset(
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
 class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
-    """A text or a list of parts; parts of another type become None."""
+    """A field for the content of a message: a text or a list of parts. Parts that are not text become None."""
 
     def to_internal_value(self, data: Any) -> list[str | None]:
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
@@ -83,7 +83,7 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
 
 
 class MessageSerializer(KnownFieldsOnly):
-    """A message; ``content`` becomes None if it is not text only."""
+    """A message of a request. Its ``content`` becomes None if it is not only text."""
 
     # Clients copy these fields from an earlier reply into the history.
     ignored_fields = frozenset(
@@ -112,7 +112,7 @@ class StreamOptionsSerializer(KnownFieldsOnly):
 
 
 class CompletionRequestSerializer(KnownFieldsOnly):
-    """A request, to which validation adds ``question`` and ``history``."""
+    """A request for a completion. Validation adds ``question`` and ``history``."""
 
     ignored_fields = _IGNORED | set(_REFUSED)
     model = TextField(

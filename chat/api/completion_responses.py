@@ -103,7 +103,7 @@ class ChatCompletion:
     def build_chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
-        """Return a chunk with a piece of the answer. ``beside`` are extra fields that are not part of the protocol."""
+        """Return a chunk with a piece of the answer. ``beside`` are extra fields, which the protocol does not have."""
         chunk: ChunkBody = {
             **self._build_envelope("chat.completion.chunk"),
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],

@@ -80,7 +80,9 @@ class CompletionsView(OpenAIView):
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
-            return sse.respond(stream_chunks(answer.pk, request.user, completion, include_usage=include_usage))
+            return sse.build_event_response(
+                stream_chunks(answer.pk, request.user, completion, include_usage=include_usage)
+            )
         answer = finish_answer(answer, request.user)
         return Response(
             completion.build_completion(payloads.build_completed(answer, answer.citations.all()), answer.sources)

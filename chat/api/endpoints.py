@@ -39,7 +39,7 @@ from chat.models import Answer, Conversation, Feedback
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, payloads, readers, saving, streams
 from chat.streaming.streams import EVENT_ID
-from core.api.callers import caller_of
+from core.api.callers import identify_caller
 from core.api.pagination import Pagination
 from core.api.permissions import MayAsk
 from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
@@ -50,7 +50,7 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """Base of the API views for callers who may ask questions."""
+    """Base class of API views for callers who may ask questions."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -166,7 +166,9 @@ def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tu
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
     """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
-        return asking.create_answer(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
+        return asking.create_answer(
+            question, user=request.user, visitor=visitor, caller=identify_caller(request), **asked
+        )
     except InvalidQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 
@@ -180,7 +182,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     """
     if not connection.in_atomic_block:
         connection.close()
-    last = async_to_sync(streams.finish)(answer.pk)
+    last = async_to_sync(streams.finish_answer)(answer.pk)
     if last.payload.get("code") == saving.DISK_FULL:
         raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()
@@ -231,7 +233,7 @@ class StopView(AskersView):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:
             answer = get_own_answer(request, answer_id)
-        async_to_sync(streams.stop)(answer.pk)
+        async_to_sync(streams.stop_answer)(answer.pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

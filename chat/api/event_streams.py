@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from chat.models import Answer, StreamedEvent
 from chat.streaming import readers, sse
-from core.api.callers import caller_of
+from core.api.callers import identify_caller
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
@@ -24,11 +24,11 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
     session_key = request._request.session.session_key or "" if is_by_session else ""
-    caller = caller_of(request)
+    caller = identify_caller(request)
 
     async def encoded() -> AsyncIterator[bytes]:
         # These first bytes show to proxies and clients that the connection is open.
-        yield sse.comment("open")
+        yield sse.encode_comment("open")
         await release_connection()
         following = readers.follow_as_reader(answer.pk, request.user, after, session_key=session_key, caller=caller)
         async with aclosing(following) as events:
@@ -37,7 +37,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
                 if event.name != "ping":
                     named.clear()
 
-    return sse.respond(encoded())
+    return sse.build_event_response(encoded())
 
 
 async def release_connection() -> None:
@@ -46,5 +46,5 @@ async def release_connection() -> None:
 
 def encode_event(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
     if event.name == "ping":
-        return sse.comment("ping")
-    return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
+        return sse.encode_comment("ping")
+    return sse.encode_event(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)

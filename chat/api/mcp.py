@@ -68,7 +68,7 @@ class SearchReply(TypedDict):
 
 
 class FetchedPart(TypedDict):
-    """A part of a document; offsets are characters.
+    """A part of a document. ``start`` and ``end`` count characters.
 
     ``next`` is the id of the next part, ``original`` an address on the web.
     """

@@ -35,7 +35,7 @@ ALL = "ragsite"
 
 
 class OpenAIView(AskersView):
-    """Base of the views whose errors have OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
+    """Base class of views whose errors have OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer

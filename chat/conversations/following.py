@@ -12,7 +12,7 @@ from django.utils.translation import get_language
 
 from chat.conversations import rights, sharing
 from chat.models import Answer, FollowedAnswer
-from core.database import fetch
+from core.database import fetch_rows
 from core.user_types import AnyUser
 from core.users import is_active
 
@@ -61,7 +61,7 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
     )
 
 
-def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
+def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
     """Let the user follow the answer; return None if the user follows the largest number of answers already.
 
     ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the page.
@@ -78,13 +78,13 @@ def follow(user: User, answer: Answer, address: str, told: Collection[str]) -> F
     return followed
 
 
-def unfollow(user: AnyUser, **which: object) -> None:
+def unfollow_answers(user: AnyUser, **which: object) -> None:
     if user.is_authenticated:
         FollowedAnswer.objects.filter(user=user, **which).delete()
 
 
 def find_changed_answers() -> list[tuple[int, str]]:
-    return [(pk, digest) for pk, digest in fetch(_DIGEST)]
+    return [(pk, digest) for pk, digest in fetch_rows(_DIGEST)]
 
 
 def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:

@@ -64,12 +64,12 @@ def store_sources_behind(answer: Answer) -> None:
         searched = rights.list_readable_collections(answer.asker)
         collections |= searched if answer.collection_id is None else {answer.collection_id}
     if answer.completed_question or answer.prompt_version is not None:
-        of_earlier, earlier = find_sources_of_earlier(answer)
+        of_earlier, earlier = find_earlier_sources(answer)
         collections, documents = collections | of_earlier, documents | earlier
     answer.source_collections, answer.source_documents = sorted(collections), sorted(documents)
 
 
-def find_sources_of_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
+def find_earlier_sources(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
     """Return the collections and documents of the earlier answers whose words this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()

@@ -20,7 +20,7 @@ _LONGEST_WORD = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The conversations of a list, grouped under headings such as "Today".
+    """A user's conversations in the sidebar, grouped under headings such as "Today".
 
     ``more`` is the number to show after "Show more"; 0 if all are shown.
     """

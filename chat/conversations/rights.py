@@ -50,8 +50,8 @@ def list_readable_collections(user: AnyUser) -> frozenset[int]:
 class Rights:
     """The collections and documents that a user may read now.
 
-    ``reads_all``: may also read the answers of other users. ``reads_deleted``: may also read answers from deleted
-    collections, whose own rights are lost.
+    If ``reads_all`` is true, the user may also read the answers of other users. If ``reads_deleted`` is true, also
+    answers from deleted collections, because it is unknown who could read these.
     """
 
     collections: frozenset[int]
@@ -109,7 +109,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash of the rights of ``user`` and of the documents with restricted access in the collections.
+    """Return a hash of the rights of ``user``, and of the documents with restricted access in the collections.
 
     Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
     """

@@ -14,7 +14,7 @@ from retrieval.models import Document
 SHARE_FIELDS = ("share_token", "shared_at", "share_scope", "share_audience", "shared_answer")
 
 
-def share(
+def share_conversation(
     conversation: Conversation,
     scope: str = Conversation.ShareScope.NOW,
     audience: str = Conversation.ShareAudience.LINK,

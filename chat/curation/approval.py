@@ -13,14 +13,14 @@ from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.models import Chunk, DocumentText
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 logger = logging.getLogger(__name__)
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
     """Replace the wordings of the question for which the approved answer is given: its own question and ``others``."""
-    wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
+    wanted = {normalize_question(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
         known = set(approved.questions.values_list("normalized", flat=True))
@@ -71,7 +71,7 @@ def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]
         ApprovedSource.objects.bulk_create(rows)
 
 
-def approve(approved: ApprovedAnswer, by: Any) -> None:
+def approve_answer(approved: ApprovedAnswer, by: Any) -> None:
     approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
     approved.flag, approved.flagged_at, approved.told_at = "", None, None
     approved.save()

@@ -17,19 +17,19 @@ from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from core.job_queue import sweeping
 from retrieval.models import Chunk
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 logger = logging.getLogger(__name__)
 
 
 def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
     """Return the normalized questions that curators have settled: by an approved answer, or by assigning a passage."""
-    asked = {normalize(question) for question in questions}
+    asked = {normalize_question(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
     edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
     for wordings in edited.values_list("canonical_questions", flat=True):
-        found |= asked.intersection(map(normalize, wordings))
+        found |= asked.intersection(map(normalize_question, wordings))
     return frozenset(found)
 
 

@@ -53,7 +53,7 @@ def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None
     ``tried`` are questions that are assigned to passages for this search only.
     """
     try:
-        with wait_for_search_slot(), deadline.limit(settings.QUESTION_SECONDS):
+        with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):
             return build_shown(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)
@@ -65,7 +65,7 @@ async def _ask(
     question: str, filters: SearchFilters, tried: TriedQuestions | None
 ) -> tuple[Answer, Sequence[Citation], frozenset[int]]:
     draft: AnswerDraft | None = None
-    async for event in pipeline.answer(question, filters, tried=tried):
+    async for event in pipeline.answer_question(question, filters, tried=tried):
         match event:
             case AnswerDraft():
                 draft = event

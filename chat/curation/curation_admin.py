@@ -20,9 +20,9 @@ from chat.answering.results import find_snippet
 from chat.curation import approval
 from chat.debugging.candidates import snippet
 from chat.models import ApprovedAnswer
-from chat.pages.cards import place
-from chat.pages.plain_text import plain
-from core.admin_base import ConditionFilter, badge
+from chat.pages.cards import describe_place
+from chat.pages.plain_text import convert_to_plain_text
+from core.admin_base import ConditionFilter, render_badge
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
@@ -32,7 +32,7 @@ from retrieval.rights.search_filters import build_filters, filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 from retrieval.types import Passage
 
 NEAREST = 8
@@ -45,7 +45,10 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that a curator can choose to cite, with its marker. Its preview shows the words of ``question``."""
+    """A passage that a curator can choose to cite, with its marker.
+
+    Its preview emphasises the words of ``question``.
+    """
 
     marker: int
     passage: Passage
@@ -66,7 +69,7 @@ class OfferedPassage:
     @property
     def where(self) -> str:
         passage = self.passage
-        return place(passage.collection_name, passage.section, passage.page, passage.page_unit)
+        return describe_place(passage.collection_name, passage.section, passage.page, passage.page_unit)
 
     @property
     def label(self) -> SafeString:
@@ -86,7 +89,7 @@ class OfferedPassage:
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
-    text, asked = plain(passage.content), find_stem_set(question)
+    text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, replace(passage, content=text)))
     return snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
@@ -127,7 +130,10 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The form of an approved answer. While the curator is ``finding`` passages, it shows no errors."""
+    """The form of an approved answer.
+
+    If ``finding`` is true, the curator is searching passages, and no errors are shown.
+    """
 
     wordings = forms.CharField(
         label=_("Other wordings"),
@@ -155,7 +161,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
             self.fields["owner"].queryset = staff.order_by("username")  # type: ignore[attr-defined]
         self.fields["passages"].choices = [(offer.value, offer.label) for offer in offers]  # type: ignore[attr-defined]
         if self.instance.pk and "wordings" not in self.initial:
-            wordings = self.instance.questions.exclude(normalized=normalize(self.instance.question))
+            wordings = self.instance.questions.exclude(normalized=normalize_question(self.instance.question))
             self.initial["wordings"] = "\n".join(wordings.values_list("text", flat=True))
 
     def full_clean(self) -> None:
@@ -186,9 +192,9 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
             cleaned["text"] = " ".join([text.rstrip(), *(f"[{marker}]" for marker in sorted(chosen - named))])
         return cleaned
 
-    def keep(self, approved: ApprovedAnswer) -> None:
+    def save_approved(self, approved: ApprovedAnswer) -> None:
         if approved.state == ApprovedAnswer.State.APPROVED:
-            approval.approve(approved, self.user)
+            approval.approve_answer(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
         chosen = [chunks[value] for value in self.cleaned_data["passages"]]
         rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
@@ -224,8 +230,8 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         if approved._state.adding:
             return "-"
         if approved.flag:
-            return badge("failed", approved.get_flag_display())
-        return badge(_BADGES[ApprovedAnswer.State(approved.state)], approved.get_state_display())
+            return render_badge("failed", approved.get_flag_display())
+        return render_badge(_BADGES[ApprovedAnswer.State(approved.state)], approved.get_state_display())
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": request.user.pk, **super().get_changeform_initial_data(request)}
@@ -249,7 +255,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApprovedAnswer, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        form.keep(obj)
+        form.save_approved(obj)
 
 
 def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:

@@ -51,7 +51,7 @@ class MendingAdmin(PageAdmin):
                 raise PermissionDenied
             if forms[doing].is_valid():
                 approved = forms[doing].save()
-                forms[doing].keep(approved)
+                forms[doing].save_approved(approved)
                 self.admin_site.get_model_admin(ApprovedAnswer).log_addition(request, approved, [{"added": {}}])
                 said = _("Saved. Ask again to see what readers get now.")
         elif doing in ("try", "give"):

@@ -14,18 +14,18 @@ from chat.curation.asking_again import ask_again, build_shown
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
 from chat.models import Answer
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.search.passage_rows import load_passages
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 MOST_QUESTIONS = 5
 
 
 class Outcome(StrEnum):
-    """Where the trial's answer has the passage: quoted, among the sources, or not at all."""
+    """The place of the passage in the answer of a trial: in a quotation, only among the sources, or absent."""
 
     QUOTED = "quoted"
     SOURCE = "source"
@@ -37,8 +37,8 @@ class Outcome(StrEnum):
 class Trial:
     """The answer that readers would get after a change that is not saved yet.
 
-    ``action`` is the value of the button that saves the change, in the form with the id ``form``. ``refusal`` says why
-    the change cannot be saved.
+    ``action`` is the value of the button that saves the change; the button belongs to the form with the id ``form``.
+    ``refusal`` is the reason why the change cannot be saved.
     """
 
     action: str = ""
@@ -57,7 +57,7 @@ def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     if not planned:
         return Trial(refusal=_choose_another())
     for changed in planned:
-        if refusal := reason_not_to_change(changed.collection):
+        if refusal := find_reason_not_to_change(changed.collection):
             return Trial(refusal=refusal)
     chunk = next(iter(planned))
     passage = load_passages([chunk.pk]).get(chunk.pk)
@@ -134,4 +134,4 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
 
 
 def _remove_question(question: str, chunk: Chunk) -> list[str]:
-    return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
+    return [each for each in chunk.canonical_questions if normalize_question(each) != normalize_question(question)]

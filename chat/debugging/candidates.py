@@ -51,8 +51,8 @@ class ShownPassage:
         return build_passage_url(self.passage.document_id, self.passage.start, self.passage.end)
 
     @property
-    def borders_href(self) -> str:
-        """Return the address of the document's page that shows where passages begin and end."""
+    def passage_limits_href(self) -> str:
+        """The URL of the document's page that shows where passages begin and end."""
         return self.href.replace("?", "?passages=1&", 1)
 
     @property
@@ -91,7 +91,7 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A row of the table of candidates.
+    """A row of the debug panel's table of candidates.
 
     ``shown`` is None if the viewer may not read the passage. ``block`` is the number of its context block, from 1, or
     None. ``added_parts`` are bonuses and boosts by name. ``moved`` is the number of ranks gained by reranking.

@@ -6,7 +6,7 @@ from django.utils.text import Truncator
 
 from chat.models import Answer
 from chat.pages.doubts import describe_reason
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from chat.payload_types import SourcePayload, StatementPayload
 from retrieval.passage_address import build_passage_url
 
@@ -14,9 +14,9 @@ PASSAGE_CHARACTERS = 220
 
 
 class ShownSentence(StatementPayload):
-    """A checked sentence with its text and with reasons in words.
+    """A checked sentence of an answer, with sentences that explain the result.
 
-    ``passage`` and ``href`` show the best passage for it.
+    ``passage`` and ``href`` show the passage that supports it best.
     """
 
     text: str
@@ -36,11 +36,11 @@ def _describe_sentence(text: str, statement: StatementPayload, sources: Mapping[
     if best and source is not None:
         start, end = best["start"], best["end"]
         words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
-        passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)
+        passage = Truncator(convert_to_plain_text(words)).chars(PASSAGE_CHARACTERS)
         href = build_passage_url(source["document"]["id"], start, end)
     return {
         **statement,
-        "text": plain(text[statement["start"] : statement["end"]]),
+        "text": convert_to_plain_text(text[statement["start"] : statement["end"]]),
         "reasons": [describe_reason(reason) for reason in statement.get("reasons", ())],
         "passage": passage,
         "href": href,

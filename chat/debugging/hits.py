@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.debugging.candidates import snippet
 from chat.models import Answer
-from chat.pages.cards import place
-from chat.pages.plain_text import plain
+from chat.pages.cards import describe_place
+from chat.pages.plain_text import convert_to_plain_text
 from chat.types import AnswerTrace
 from retrieval.passage_address import build_passage_url
 from retrieval.search.ranking.lexical_ranker import find_matched_spans
@@ -24,7 +24,7 @@ QUOTE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """A hit of the search. ``shown`` is "answer", "card", or "" if the page does not show it."""
+    """A passage that the search returned. ``shown`` is "answer", "card", or "" if the page does not show it."""
 
     rank: int
     score: float
@@ -51,7 +51,9 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
     ranked = list(enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1))
     hits = [(rank, hit["chunk_id"], hit) for rank, hit in ranked if readable is None or hit["chunk_id"] in readable]
     quotes = {
-        pk: Truncator(plain(cited.get(source["marker"], cards.get(pk, (0, ""))[1]))).chars(QUOTE_CHARACTERS)
+        pk: Truncator(convert_to_plain_text(cited.get(source["marker"], cards.get(pk, (0, ""))[1]))).chars(
+            QUOTE_CHARACTERS
+        )
         for _rank, pk, source in hits
     }
     spans = find_matched_spans(quotes, terms)
@@ -64,7 +66,9 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
                 rank=rank,
                 score=source["score"],
                 title=source["document"]["title"],
-                where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
+                where=describe_place(
+                    source.get("collection", ""), source["section"], source["page"], source["page_unit"]
+                ),
                 href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,

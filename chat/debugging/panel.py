@@ -17,9 +17,9 @@ from chat.conversations.rights import build_closed_condition, list_readable_answ
 from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
-from chat.debugging.stages import Bar, answer_bars, search_bars
+from chat.debugging.stages import StageBar, build_answer_bars, build_search_bars
 from chat.models import Answer
-from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.pages.filters import build_chips
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
@@ -34,11 +34,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel. ``not_counted`` says why ``lexical_matches`` is None."""
+    """The content of a debug panel. If ``lexical_matches`` is None, ``not_counted`` is the reason."""
 
     trace: AnswerTrace
-    search_bars: tuple[Bar, ...]
-    answer_bars: tuple[Bar, ...]
+    search_bars: tuple[StageBar, ...]
+    answer_bars: tuple[StageBar, ...]
     weights: Mapping[str, float]
     sentences: tuple[ShownSentence, ...]
     rows: tuple[CandidateRow, ...]
@@ -54,7 +54,7 @@ class Panel:
         return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
-    def lead(self) -> float | None:
+    def lead_of_first_hit(self) -> float | None:
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -83,8 +83,8 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
     return Panel(
         trace=trace,
-        search_bars=search_bars(trace.timings_ms),
-        answer_bars=answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
+        search_bars=build_search_bars(trace.timings_ms),
+        answer_bars=build_answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
         weights=find_used_weights(trace),
         sentences=describe_sentences(answer),
         rows=build_candidate_rows(trace, shown),
@@ -163,7 +163,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
         notes.append(_("The filters of the question are left out: they are not shown to you."))
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
-        members = Document.objects.filter(pk__in=answer.document.list_with_members()).readable_by(request.user)
+        members = Document.objects.filter(pk__in=answer.document.list_own_and_member_ids()).readable_by(request.user)
         filters["documents"] = sorted(members.values_list("pk", flat=True))
     if trace.joined_query:
         notes.append(
@@ -181,7 +181,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     panel = build_panel(answer, request.user)
@@ -201,7 +201,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))

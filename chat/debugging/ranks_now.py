@@ -20,7 +20,7 @@ from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
 from chat.debugging.candidates import ShownPassage, load_shown
 from chat.models import Answer
-from chat.pages.access import for_visitors, get_explainable_answer
+from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
@@ -38,7 +38,7 @@ from retrieval.types import Candidate, SearchFilters, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class RankThenAndNow:
-    """A candidate of the first search, the repeated search, or both.
+    """A candidate of the answer's search or of the repeated search, with both ranks.
 
     ``shown`` is None if the passage is deleted or not readable.
     """
@@ -49,7 +49,7 @@ class RankThenAndNow:
 
     @property
     def change(self) -> str:
-        """Return `new`, `gone`, `up`, `down` or `same`."""
+        """The change of the rank: `new`, `gone`, `up`, `down` or `same`."""
         if self.then is None or self.now is None:
             return "new" if self.then is None else "gone"
         before, after = (each.rank or float("inf") for each in (self.then, self.now))
@@ -58,9 +58,10 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """The ranks of the first and the repeated search. ``changes`` are sentences on what has changed between them.
+    """The ranks of candidates in an answer's search and when the search is repeated now.
 
-    ``error`` says why the search could not be repeated.
+    ``changes`` are sentences on the settings and documents that have changed. ``error`` is the reason why the search
+    could not be repeated.
     """
 
     rows: tuple[RankThenAndNow, ...] = ()
@@ -121,7 +122,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
     restrictions = to_restrictions(answer.asked_filters)
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
-        restrictions["documents"] = tuple(answer.document.list_with_members())
+        restrictions["documents"] = tuple(answer.document.list_own_and_member_ids())
     return build_filters(viewer, collection.slug if collection else "", **restrictions)
 
 
@@ -136,7 +137,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
         except ImproperProfile:
             pass
     elif then.profile.startswith(BUILT_IN):
-        return NamedProfile(BUILT_IN, profiles.built_in_profile()), ()
+        return NamedProfile(BUILT_IN, profiles.get_built_in_profile()), ()
     return profiles.active_profile(), (_("The profile %s is gone; the active one was used.") % then.profile,)
 
 
@@ -213,7 +214,7 @@ def _pair(
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     context = {"answer": answer, "ranks": search_again(answer, request.user)}

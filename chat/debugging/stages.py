@@ -40,8 +40,8 @@ _AT_ONCE = ("vector", "lexical")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """The bar of a stage; ``left`` and ``width`` are percentages."""
+class StageBar:
+    """The bar of a stage of the search; ``left`` and ``width`` are percentages."""
 
     name: str
     start_ms: float
@@ -62,20 +62,22 @@ class Bar:
         return round(min(100.0 - self.left, 100 * self.milliseconds / self.whole_ms), 2)
 
 
-def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
+def build_search_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
     at = 0.0
     for stage in stages:
-        bars.append(Bar(stage, at, timings_ms[stage], whole))
+        bars.append(StageBar(stage, at, timings_ms[stage], whole))
         if stage == "legs":
-            bars += [Bar(each, at, timings_ms[each], whole, nested=True) for each in _AT_ONCE if timings_ms.get(each)]
+            bars += [
+                StageBar(each, at, timings_ms[each], whole, nested=True) for each in _AT_ONCE if timings_ms.get(each)
+            ]
         at += timings_ms[stage]
     return tuple(bars)
 
 
-def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
+def build_answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[StageBar, ...]:
     """Return a bar for each measured stage of an answer.
 
     ``timings_ms`` are times since the beginning. The time until `searched` is the search (``search_ms``) and the
@@ -92,10 +94,10 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
         "write": timings_ms.get("written"),
         last: total,
     }
-    bars: list[Bar] = []
+    bars: list[StageBar] = []
     at = 0.0
     for stage, end in ends.items():
         if end is not None and end > at:
-            bars.append(Bar(stage, at, end - at, total))
+            bars.append(StageBar(stage, at, end - at, total))
             at = end
     return tuple(bars)

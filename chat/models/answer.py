@@ -35,7 +35,7 @@ from core.jobs import Leased, acquire_lease
 from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 from retrieval.rights.chosen_filters import to_restrictions
 from retrieval.rights.search_filters import build_filters
 from retrieval.types import SearchFilters
@@ -51,7 +51,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers whose writer is silent, or which no writer ever took.
+        """Return the unfinished answers that no process writes now.
 
         Some are STOPPED, but their text was not saved.
         """
@@ -60,7 +60,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Lease the answer with an empty text; None if it is finished or another writer has the lease."""
+        """Lease the answer and empty its text. Return None if it is finished or another process has the lease."""
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection", "document__collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
@@ -77,9 +77,9 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 class Answer(Leased):
     """A question and its answer.
 
-    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED. An interrupted answer becomes PENDING again. The process that
-    writes it has the lease; ``attempts`` counts the processes that had it. ``followed_at`` is when another process last
-    read the stream.
+    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. An interrupted answer
+    becomes PENDING again. The process that writes it has the lease; ``attempts`` counts the processes that had it.
+    ``followed_at`` is when another process last read the stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -243,7 +243,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, the sweep closes the answer."""
+        """Store that the answer failed, without content. If the database fails too, a periodic task does so later."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -259,7 +259,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search with the current rights of ``reader``; None: of the asker.
+        """Return the filters of the answer's search with the current rights of ``reader``. None means the asker.
 
         Raises: InvalidQuery.
         """
@@ -267,7 +267,7 @@ class Answer(Leased):
         collection = self.collection if document is None else document.collection
         restrictions = to_restrictions(self.asked_filters)
         if document is not None:
-            restrictions["documents"] = tuple(document.list_with_members())
+            restrictions["documents"] = tuple(document.list_own_and_member_ids())
         return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)
 
     def list_earlier(self, most: int) -> list[Answer]:
@@ -299,7 +299,7 @@ def _block_writer(instance: Answer, **_options: Any) -> None:
 class Citation(models.Model):
     """A marker at ``text[marker_start:marker_end]`` of the answer, with the words that it cites.
 
-    The words stay when the document changes.
+    The words are a copy, so they stay the same when the document changes.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
@@ -387,4 +387,4 @@ class Feedback(models.Model):
             if not self.helpful:
                 said = {"reason": self.reason, "comment": self.comment}
                 asked = {"answer": str(self.answer_id), "question": self.answer.question}
-                announce(Webhook.Event.ANSWER_DISLIKED, {**asked, **said})
+                announce_event(Webhook.Event.ANSWER_DISLIKED, {**asked, **said})

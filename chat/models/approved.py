@@ -9,11 +9,11 @@ from pgvector.django import VectorField
 
 from core.users import build_user_key
 from retrieval.models import Collection, Document
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 
 
 class ApprovedAnswer(models.Model):
-    """An answer by a curator, which replaces the search for its questions.
+    """An answer written by a curator. Its questions are answered with it, without a search.
 
     ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer has no sources.
     """
@@ -74,12 +74,12 @@ class ApprovedAnswer(models.Model):
             with transaction.atomic():
                 type(self).objects.filter(pk=self.pk).update(**values)
                 about = {"approved_answer": self.pk, "question": self.question, "collection": self.collection.slug}
-                announce(Webhook.Event.APPROVED_FLAGGED, {**about, "flag": str(flag)})
+                announce_event(Webhook.Event.APPROVED_FLAGGED, {**about, "flag": str(flag)})
             self.flag = flag
 
 
 class ApprovedQuestion(models.Model):
-    """A wording of the question that an approved answer answers.
+    """A wording of a question that has an approved answer.
 
     ``normalized`` is compared for equality, and ``embedding`` (unit length) by cosine with vectors of the same
     embedder.
@@ -101,7 +101,7 @@ class ApprovedQuestion(models.Model):
 class ApprovedSource(models.Model):
     """A passage that an approved answer cites. Its words identify it, also in a new version of the document.
 
-    ``text_version`` is the version in which the words were last found.
+    ``text_version`` is the version of the document in which the words were last found.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

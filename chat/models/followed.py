@@ -14,8 +14,8 @@ from core.jobs import Job
 class FollowedAnswer(models.Model):
     """An answer whose reader gets a mail when a passage that it cites changes.
 
-    ``checked`` is a hash of the cited documents' versions at the last sweep. ``told`` has the keys of changes
-    (`chat.pages.changes`) that the reader knows: they were mailed, or on the page when the reader began to follow.
+    ``checked`` is a hash of the cited documents' versions at the last check. ``told`` are the keys of changes
+    (`chat.pages.changes`) that the reader has seen, in a mail or on the page when the reader began to follow.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
@@ -36,7 +36,7 @@ class FollowedAnswer(models.Model):
 
 
 class ChangeNotice(Job):
-    """A mail to send about a followed answer. ``changes`` has the keys of the changes."""
+    """A mail to send about a followed answer. ``changes`` are the keys of the changes that it reports."""
 
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")

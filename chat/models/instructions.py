@@ -17,8 +17,8 @@ LONGEST = 800
 class CollectionInstructions(models.Model):
     """A version of the curators' instructions to a language model, for one collection.
 
-    Stored versions do not change; at most one per collection is active. A new version becomes active after an
-    evaluation, unless its answers are worse; ``outcome`` says what was measured.
+    Stored versions do not change; at most one per collection is active. A new version is evaluated first, and becomes
+    active unless its answers are worse; ``outcome`` describes the result of the evaluation.
     """
 
     collection = models.ForeignKey(

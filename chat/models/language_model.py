@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, decrypt, parse_origin
 from core.language_model.chat_endpoint import ChatEndpoint
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import SourceUnavailable
 
 
@@ -23,7 +23,7 @@ def _resolve(host: str, port: int) -> Sequence[str]:
     Raises: AddressRefused (final), httpcore2.ConnectError (retried).
     """
     try:
-        return resolve(host, port)
+        return resolve_host(host, port)
     except SourceUnavailable as error:
         raise httpcore2.ConnectError(str(error)) from error
 
@@ -114,7 +114,7 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model calls functions correctly, as its trial showed. None while the trial runs."""
+    """The result of a language model's trial: whether it calls functions correctly. None while the trial runs."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

@@ -21,7 +21,7 @@ from core import users
 View = Callable[..., HttpResponseBase]
 
 
-def for_visitors(view: View) -> View:
+def admit_visitors(view: View) -> View:
     """Wrap ``view`` so that visitors sign in first, if the site requires it, and no response is cached."""
 
     @wraps(view)

@@ -43,7 +43,7 @@ def _link_citations(state: StateCore) -> None:
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
             continue
-        origins = lines.origins(inline, opening)
+        origins = lines.find_origins(inline, opening)
         for child in inline.children or []:
             if child.type != "citation":
                 continue

@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.pages.cards import build_result_cards
-from chat.pages.plain_text import is_table_row, plain
+from chat.pages.plain_text import convert_to_plain_text, is_table_row
 from chat.payload_types import AlternativePayload, CompletedPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
@@ -46,7 +46,7 @@ _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def has_table_rows(text: str) -> bool:
-    """Return whether the text itself contains table rows. The answer's table is then not shown again."""
+    """Return whether the text contains rows of a table. The answer's table is then not shown again."""
     return _UNDER_HEAD.search(text) is not None
 
 
@@ -58,7 +58,7 @@ def _render_table(table: TablePayload) -> str:
 
 
 def _render_quote(quote: str) -> str:
-    return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
+    return convert_to_plain_text(quote) if is_table_row(quote.strip()) else strip_markup(quote)
 
 
 def describe_approval(by: str, on: date) -> str:

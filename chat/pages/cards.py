@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Citation
 from chat.pages.changes import Change
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from chat.payload_types import AlternativePayload, SourcePayload
 from chat.streaming.payloads import read_citation
 from retrieval.documents.file_icons import choose_icon
@@ -20,7 +20,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A passage and where it is. ``href`` is empty if its document was deleted."""
+    """A passage of a document, to show with a link. ``href`` is empty if the document was deleted."""
 
     marker: int
     href: str
@@ -36,14 +36,14 @@ class _Shown:
 
     @property
     def where(self) -> str:
-        return place(self.collection, self.section, self.page, self.page_unit)
+        return describe_place(self.collection, self.section, self.page, self.page_unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation. Its document may be deleted.
+    """A verified citation on a page. Its document may be deleted.
 
-    ``marker_start`` is the offset of its marker in the answer; None: each occurrence of the marker.
+    ``marker_start`` is the offset of its marker in the answer. If it is None, each occurrence of the marker is linked.
     """
 
     quote: str
@@ -56,7 +56,7 @@ class Cited(_Shown):
 
     @property
     def preview(self) -> str:
-        return Truncator(plain(self.quote)).chars(_PREVIEW_CHARACTERS)
+        return Truncator(convert_to_plain_text(self.quote)).chars(_PREVIEW_CHARACTERS)
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage to show beside an answer or instead of it. ``quote`` are its words closest to the question."""
+    """A passage to show next to an answer or instead of it. ``quote`` are its words closest to the question."""
 
     chunk_id: int | None
     href: str
@@ -97,7 +97,7 @@ class ResultCard:
 
     @property
     def snippet(self) -> str:
-        return Truncator(plain(self.quote)).chars(_EXCERPT_CHARACTERS)
+        return Truncator(convert_to_plain_text(self.quote)).chars(_EXCERPT_CHARACTERS)
 
 
 def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
@@ -110,7 +110,9 @@ def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[Resu
             chunk_id=found.get("chunk_id"),
             href=build_passage_url(found["document"]["id"], found["start"], found["end"]),
             title=found["document"]["title"],
-            where=place(found.get("collection", ""), found["section"], found["page"], found.get("page_unit", "page")),
+            where=describe_place(
+                found.get("collection", ""), found["section"], found["page"], found.get("page_unit", "page")
+            ),
             text=found.get("text") or found["quote"],
             quote=found["quote"],
         )
@@ -133,7 +135,7 @@ def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> Sour
         section=quotes[0].section if quotes else source["section"],
         page=quotes[0].page if quotes else source["page"],
         page_unit=source.get("page_unit", "page"),
-        excerpt=Truncator(plain(source.get("snippet") or source["content"])).chars(_EXCERPT_CHARACTERS),
+        excerpt=Truncator(convert_to_plain_text(source.get("snippet") or source["content"])).chars(_EXCERPT_CHARACTERS),
         chunk_id=source.get("chunk_id"),
         quotes=quotes,
         collection=source.get("collection", ""),
@@ -146,7 +148,7 @@ def format_page(page: int, unit: str) -> str:
     return (label % {"page": page}).replace(" ", "\u00a0")
 
 
-def place(collection: str, section: str, page: int | None, unit: str) -> str:
+def describe_place(collection: str, section: str, page: int | None, unit: str) -> str:
     return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
 
 

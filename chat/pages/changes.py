@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.quoted_words import NearPlace, find_near_places, find_quotes
 from chat.models import Citation
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from retrieval.passage_address import build_passage_url
 
 _COMPARED_CHARACTERS = 4000
@@ -32,7 +32,8 @@ class ChangeKind(models.TextChoices):
 class Change:
     """A cited passage whose words are no longer in its document.
 
-    ``now`` is the most similar passage of today, or empty. ``href`` opens it, or else the document.
+    ``now`` is the most similar passage in the current text, or empty. ``href`` opens this passage, or else the
+    document.
     """
 
     anchor: str
@@ -50,7 +51,7 @@ class Change:
 
     @property
     def then_parts(self) -> Parts:
-        """The cited words in parts, each with whether it differs from today's words."""
+        """The cited words in parts. Each part has a flag, which is true if it differs from the current words."""
         return _compare(self.then, self.now)
 
     @property
@@ -105,8 +106,8 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
         marker=citation.marker,
         title=citation.document_title,
         kind=kind,
-        then=plain(citation.quote)[:_COMPARED_CHARACTERS],
-        now=plain(place.text)[:_COMPARED_CHARACTERS],
+        then=convert_to_plain_text(citation.quote)[:_COMPARED_CHARACTERS],
+        now=convert_to_plain_text(place.text)[:_COMPARED_CHARACTERS],
         href=build_passage_url(citation.document_id, place.start, place.end),
     )
 

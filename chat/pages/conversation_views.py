@@ -11,13 +11,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from chat.pages.access import for_visitors, get_own_conversation
+from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.forms import TitleForm
 from chat.pages.page_views import sidebar
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def conversations(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
@@ -31,13 +31,13 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@for_visitors
+@admit_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return _render_entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
-@for_visitors
+@admit_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
@@ -49,7 +49,7 @@ def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     get_own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]

@@ -12,13 +12,13 @@ from django_htmx.http import trigger_client_event
 
 from chat.conversations.rights import list_own_answers
 from chat.models import Answer, Feedback
-from chat.pages.access import for_visitors
+from chat.pages.access import admit_visitors
 from chat.pages.forms import FeedbackForm
 from chat.pages.turns import build_turn
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_object_or_404(list_own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)

@@ -11,16 +11,16 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
-from chat.conversations.following import follow, may_be_mailed, may_follow, unfollow
+from chat.conversations.following import follow_answer, may_be_mailed, may_follow, unfollow_answers
 from chat.conversations.rights import list_own_answers
 from chat.models import Answer
-from chat.pages.access import for_visitors
+from chat.pages.access import admit_visitors
 from chat.pages.changes import find_changes
 from core.users import get_account
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_object_or_404(list_own_answers(request).select_related("conversation"), pk=answer_id)
     page = reverse("chat:conversation", args=[answer.conversation_id])
@@ -28,7 +28,7 @@ def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
     conversation = sharing.find_shared_conversation(token, request.user)
@@ -44,11 +44,11 @@ def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID)
         raise Http404
     if request.POST.get("follow") == "yes":
         seen = {change.key for change in find_changes(answer.citations.all()).values()}
-        followed = follow(get_account(request), answer, request.build_absolute_uri(page), seen)
+        followed = follow_answer(get_account(request), answer, request.build_absolute_uri(page), seen)
         is_followed = followed is not None
         said = _("You get a mail when a passage changes.") if is_followed else _("You follow too many answers already.")
     else:
-        unfollow(request.user, answer=answer)
+        unfollow_answers(request.user, answer=answer)
         is_followed, said = False, _("You no longer follow this answer.")
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(page)
@@ -60,5 +60,5 @@ def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID)
 @require_POST
 @login_required
 def end_following(request: HttpRequest, followed_id: int) -> HttpResponse:
-    unfollow(request.user, pk=followed_id)
+    unfollow_answers(request.user, pk=followed_id)
     return redirect("account_overview")

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Count, Max
 
 from chat.models import Conversation
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 
@@ -27,7 +27,7 @@ class CollectionCard:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The content of the front page. ``others`` is the number of collections without a card.
+    """The content of the front page. ``others`` is the number of collections that have no card there.
 
     ``questions`` are suggestions for a single document, if the visitor has chosen one.
     """
@@ -56,7 +56,7 @@ def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: S
     shown = sorted(largest, key=lambda each: (each.is_searched_by_name, each.name))
     most = 1 if len(shown) > 1 else 4
     cards = tuple(
-        CollectionCard(each, *figures[each.pk], tuple(q for q, _ in suggestions(user, each.slug)[:most]))
+        CollectionCard(each, *figures[each.pk], tuple(q for q, _ in list_suggestions(user, each.slug)[:most]))
         for each in shown
     )
     return FrontPage(cards, len(filled) - len(shown), tuple(recent[:MOST_RECENT]))

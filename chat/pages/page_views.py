@@ -18,11 +18,11 @@ from chat.conversations.following import find_followed
 from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.access import admit_visitors, get_own_conversation, may_debug, may_mend
 from chat.pages.changes import Change, find_changes
 from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
-from chat.pages.suggestions import follow_ups, questions_of
+from chat.pages.suggestions import follow_ups, list_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
@@ -31,14 +31,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """Where the next question searches: a collection by its slug, or a document."""
+    """The collection (by its slug) or document to which the next question is limited."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context of the sidebar, which all pages of the chat show. ``shown`` is the path of the open page."""
+    """The context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing
@@ -48,13 +48,13 @@ class Sidebar(TypedDict):
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def home(request: HttpRequest) -> HttpResponse:
     return page(request, conversation=None)
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return page(request, conversation=get_own_conversation(request, conversation_id))
 
@@ -115,7 +115,7 @@ def page(
 def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPage:
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
-        return FrontPage((), 0, (), tuple(question for question, _ in questions_of(document)))
+        return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
     # A draft collection is not among all collections: it is searched only if it is chosen.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]

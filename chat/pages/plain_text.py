@@ -17,7 +17,7 @@ _SIGNS = (
 )
 
 
-def plain(text: str) -> str:
+def convert_to_plain_text(text: str) -> str:
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
     text = show_records("\n".join(rows))

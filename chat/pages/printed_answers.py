@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Citation
-from chat.pages.cards import Cited, place
+from chat.pages.cards import Cited, describe_place
 from chat.pages.rendering import render_answer
 from chat.pages.turns import ShownTurn
 from chat.streaming.payloads import read_citation
@@ -25,7 +25,7 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """The words that a marker cites. ``number`` is the marker's.
+    """A footnote of a printed answer: the words that a marker cites. ``number`` is the number in the marker.
 
     ``address`` opens the passage on this site, and ``url`` the original document.
     """
@@ -113,7 +113,7 @@ def _build_footnotes(
         note = Footnote(
             number=marker,
             title=first.document_title,
-            where=place(source.collection, first.section, first.page, source.page_unit),
+            where=describe_place(source.collection, first.section, first.page, source.page_unit),
             quotes=tuple(dict.fromkeys(each.quote.strip() for each in cited)),
             version=_describe_version(first, known.get(first.document_id or 0)),
             address=build_address(address) if address else "",

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from chat.conversations import sharing
 from chat.conversations.rights import get_withheld_message
-from chat.pages.access import for_visitors, get_own_conversation
+from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.answer_files import name_file, write_markdown
 from chat.pages.page_views import load_own_turns
 from chat.pages.printed_answers import build_printed
@@ -23,20 +23,20 @@ from chat.pages.turns import ShownTurn
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Show a conversation ready to print, or the one answer that the query names."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return _save(request, *_read_own(request, conversation_id), get_withheld_message())
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
     response["X-Robots-Tag"] = "noindex, nofollow"
@@ -44,7 +44,7 @@ def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def save_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     turns, heading = _read_shared(request, token)
     response = _save(request, turns, heading, _("This answer quotes documents that you may not read."))

@@ -31,7 +31,7 @@ from chat.conversations.rights import (
 )
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.access import admit_visitors, get_own_conversation, may_debug, may_mend
 from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
@@ -43,7 +43,7 @@ from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
-from core.api.callers import caller_of
+from core.api.callers import identify_caller
 from core.exceptions import DiskFull
 from core.user_types import AnyUser
 from retrieval.rights.chosen_filters import has_filters
@@ -61,9 +61,9 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     # An id of another form is not of this site, so the stream begins at its start.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
-    caller = await sync_to_async(caller_of)(request)
+    caller = await sync_to_async(identify_caller)(request)
     events = _encode_frames(turn, request.user, session_key, after, translation.get_language(), caller)
-    return sse.respond(events)
+    return sse.build_event_response(events)
 
 
 def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
@@ -83,7 +83,7 @@ async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
     # These first bytes show to proxies and browsers that the connection is open.
-    yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
+    yield sse.encode_comment("open") + sse.encode_retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
@@ -97,7 +97,7 @@ async def _encode_frames(
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
-    yield sse.encode("", event="done")
+    yield sse.encode_event("", event="done")
 
 
 def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTurn:
@@ -122,7 +122,10 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 
 
 class _StreamedTurn:
-    """Renders the events of one stream as HTML. After a reconnect in the middle of an answer, pieces are plain text."""
+    """Renders the events of one stream as HTML.
+
+    If the reader reconnects in the middle of an answer, the remaining pieces are plain text.
+    """
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
@@ -143,7 +146,7 @@ class _StreamedTurn:
                 case "queued":
                     return self._render_frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
                 case _:
-                    return sse.comment(name)
+                    return sse.encode_comment(name)
 
     def end(self, name: str, turn: ShownTurn, event_id: str) -> bytes:
         with translation.override(self._language):
@@ -170,15 +173,15 @@ class _StreamedTurn:
         )
         if isinstance(shown, Lines):
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
-        return sse.encode(shown, event="token", event_id=event_id)
+        return sse.encode_event(shown, event="token", event_id=event_id)
 
     def _render_frame(self, event: str, template: str, context: Mapping[str, object], event_id: str) -> bytes:
         html = render_to_string(template, {"turn": self._turn, **context})
-        return sse.encode(html.strip(), event=event, event_id=event_id)
+        return sse.encode_event(html.strip(), event=event, event_id=event_id)
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def ask(request: HttpRequest) -> HttpResponse:
     """Save a question. The response to htmx connects to the answer's stream; other clients wait for the answer."""
     named = _parse_uuid(request.POST.get("conversation", ""))
@@ -199,7 +202,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             request.POST.get("question", ""),
             user=request.user,
             visitor=get_visitor(request),
-            caller=caller_of(request),
+            caller=identify_caller(request),
             conversation_id=named,
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
@@ -219,7 +222,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         return _refuse(request, str(error), named, status=507)
     address = reverse("chat:conversation", args=[answer.conversation_id])
     if not request.htmx:  # type: ignore[attr-defined]
-        async_to_sync(streams.finish)(answer.pk, caller=caller_of(request))
+        async_to_sync(streams.finish_answer)(answer.pk, caller=identify_caller(request))
         return redirect(f"{address}#answer-{answer.pk}")
     if edits is not None:
         return HttpResponseClientRedirect(address)
@@ -266,7 +269,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
     """Show the filters that are chosen in the form, without asking. htmx replaces only this part of the page."""
     named = _parse_uuid(request.POST.get("conversation", ""))
@@ -281,11 +284,11 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Stop the writing of an answer. Its stream then ends with the text so far."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
-    async_to_sync(streams.stop)(answer.pk)
+    async_to_sync(streams.stop_answer)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)
     return redirect("chat:conversation", answer.conversation_id)

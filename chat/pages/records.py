@@ -20,7 +20,7 @@ _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add the layout of records to a Markdown parser.
+    """Add the layout of records (lines `column: value; column: value`) to a Markdown parser.
 
     The page shows the columns that the question asks for, and folds the others. Only a semicolon before the name of a
     column ends a value.

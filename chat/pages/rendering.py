@@ -59,14 +59,14 @@ def render_answer(
         "link": link,
         "addresses": map_linkable_addresses(addresses),
     }
-    html = markdown_marks.render(MARKDOWN, text, marks, env)
+    html = markdown_marks.render_with_marks(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _add_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign after the words that a doubt marks. Escaped text cannot contain the mark itself."""
+    """Insert a warning sign after the words that a doubt marks. The escaped text cannot contain the mark itself."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

@@ -14,7 +14,7 @@ from chat.conversations import sharing
 from chat.conversations.following import find_followed
 from chat.conversations.rights import is_own
 from chat.models import Answer, Conversation
-from chat.pages.access import for_visitors, get_own_conversation
+from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.forms import ShareForm
 from chat.pages.page_views import find_readable_changes, is_followed, list_answers_before_branch, list_saved_answers
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
@@ -22,19 +22,19 @@ from core.user_types import AnyUser
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
         return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
     chosen = form.cleaned_data
-    sharing.share(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
+    sharing.share_conversation(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
     return _show(request, conversation, _("Shared. Copy the link."))
 
 
 @require_POST
-@for_visitors
+@admit_visitors
 def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
     sharing.stop_sharing(conversation)
@@ -49,7 +49,7 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 
 
 @require_safe
-@for_visitors
+@admit_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     conversation = sharing.find_shared_conversation(token, request.user)
     if conversation is None:

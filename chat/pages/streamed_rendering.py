@@ -91,7 +91,7 @@ class StreamedMarkdown:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The complete lines as HTML, and the unfinished last line."""
+    """An unfinished answer: its complete lines as HTML, and its last line as text."""
 
     whole: SafeString
     tail: SafeString

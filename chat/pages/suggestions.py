@@ -19,7 +19,7 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.narrowing import build_restricted_condition
 from retrieval.rights.search_filters import build_filters, hash_restrictions
 from retrieval.search.pipeline import search
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 from retrieval.types import ANYBODY, SearchFilters
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
-def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
+def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
     """Return suggested questions with their collections: from the ``chosen`` one, or from all, mixed.
 
     Cached for an hour.
@@ -52,7 +52,7 @@ def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
 
 
-def questions_of(document: Document) -> list[tuple[str, Collection]]:
+def list_questions(document: Document) -> list[tuple[str, Collection]]:
     """Return the most specific questions of the document."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
@@ -130,12 +130,14 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
         .exclude(start__lt=first.end, end__gt=first.start)
         .order_by(Abs(F("start") - first.start), "pk")
     )
-    asked = {normalize(question) for question in answer.conversation.answers.values_list("question", flat=True)}
+    asked = {
+        normalize_question(question) for question in answer.conversation.answers.values_list("question", flat=True)
+    }
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
         for question in _find_standalone_questions(
             [heading for heading in path[-1:] if heading not in cited_headings], written
         )[:1]:
-            found.setdefault(normalize(question), question)
+            found.setdefault(normalize_question(question), question)
     return tuple(question for key, question in found.items() if key not in asked)[:MOST_FOLLOW_UPS]

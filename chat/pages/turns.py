@@ -21,7 +21,7 @@ from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_r
 from chat.pages.changes import Change, list_distinct
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection as DocumentCollection
@@ -35,10 +35,11 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` is the answer's, but another one on a shared page. A withheld ``answer`` has only the question.
-    ``is_narrow``: some documents were not searched. ``passes_nothing``: the filters let no document pass. ``models``
-    can answer again. ``changes`` are of cited passages. If there are none, ``last_read`` is when the site last read the
-    cited documents, the earliest time. ``followed`` is None if the reader cannot follow the answer.
+    ``id`` is the answer's id, or another one on a shared page. If the ``answer`` is withheld, only the question is
+    shown. If ``is_narrow`` is true, some documents were not searched. If ``passes_nothing`` is true, the filters
+    exclude all documents. ``models`` are language models that can answer again. ``changes`` are changes of cited
+    passages. If there are none, ``last_read`` is when the site last read the cited documents, the earliest time.
+    ``followed`` is None if the reader cannot follow the answer.
     """
 
     id: uuid.UUID
@@ -155,7 +156,7 @@ class ShownTurn:
         at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
         markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
         text = remove_markers(self.answer.text, markers or None)
-        return " ".join(filter(None, [self.doubt_summary, plain(text)]))
+        return " ".join(filter(None, [self.doubt_summary, convert_to_plain_text(text)]))
 
 
 def build_turn(

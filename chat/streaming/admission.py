@@ -28,9 +28,10 @@ FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place in the queue. It is reserved until ``until``, waiting, or, after ``begun_at``, in use.
+    """A place in the queue of answers.
 
-    ``wake`` is called when a place becomes free. Any thread may call it.
+    Until the time ``until`` it is reserved for an answer. After ``begun_at`` the answer is being written. Any thread
+    may call ``wake`` when another place becomes free.
     """
 
     caller: str
@@ -44,7 +45,7 @@ class _Place:
 
 
 class Admission:
-    """The queue of a process, for all its threads."""
+    """The queue of answers to be written in this process, shared by its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.processes = 1

@@ -24,7 +24,7 @@ from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.models.instructions import list_instructions
 from core.backend_setting import BackendSetting
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights.search_filters import hash_restrictions
 from retrieval.search.profiles.profiles import choose_profile
@@ -77,7 +77,7 @@ def build_key(
         "approved": read_approved_version(filters.collections),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
-        "scales": repr(current_calibration()),
+        "scales": repr(find_current_calibration()),
         "generator": writer,
         "model": [
             PROMPT_VERSION,

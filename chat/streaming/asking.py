@@ -26,7 +26,7 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.rights.chosen_filters import to_restrictions
 from retrieval.rights.search_filters import build_filters, check_fields
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import SearchMethod, Turn
 
 # Surrogates and these control characters are removed; PostgreSQL cannot store all of them.
@@ -167,7 +167,7 @@ def clean_question(question: str) -> str:
         message = _("The question has %(length)d characters; please keep it within %(limit)d.")
         raise InvalidQuestion(message % {"length": len(printable), "limit": settings.QUESTION_MAX_CHARACTERS})
     try:
-        parse(printable)
+        parse_question(printable)
     except InvalidQuery as error:
         raise InvalidQuestion(_("The question only says what to leave out: add what to look for.")) from error
     return printable

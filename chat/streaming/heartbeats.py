@@ -14,7 +14,7 @@ from django.db import DatabaseError, transaction
 from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, Run
-from core.database import NOT_WAITING, fetch
+from core.database import NOT_WAITING, fetch_rows
 from core.threads import in_database
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _RENEW = (
 WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
 
-async def watch(loop: asyncio.AbstractEventLoop) -> None:
+async def watch_runs(loop: asyncio.AbstractEventLoop) -> None:
     """Store events and heartbeats as long as there are runs, and cancel runs that should stop.
 
     A run is cancelled if a user stopped it, if another process has its lease, or if no reader is left.
@@ -95,9 +95,9 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
 def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     by_lease = {run.answer.lease: run for run in snapshots}
     with transaction.atomic():
-        renewed = fetch(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
+        renewed = fetch_rows(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
         followed = {by_lease[token]: is_followed for token, is_followed in renewed}
-        saving.store([event for run in followed for event in run.events[run.stored : snapshots[run]]])
+        saving.store_events([event for run in followed for event in run.events[run.stored : snapshots[run]]])
     for run in followed:
         run.stored = snapshots[run]
     return followed

@@ -37,7 +37,7 @@ _WORDS = [each.name for each in fields(CitedWords)]
 
 
 def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of the event `token`. None for ``markers``: every ``[n]`` is a marker."""
+    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
     return {

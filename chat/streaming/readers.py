@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from chat.conversations import rights
-from chat.conversations.history import find_sources_of_earlier
+from chat.conversations.history import find_earlier_sources
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.payload_types import PlacePayload, SearchedPayload
@@ -45,7 +45,7 @@ async def follow_as_reader(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the events of `streams.follow`, as long as ``user`` may read the answer's sources.
+    """Yield the events of `streams.follow_stream`, as long as ``user`` may read the answer's sources.
 
     Their account, API key and session must stay valid too.
     """
@@ -53,7 +53,7 @@ async def follow_as_reader(
     if not await in_database(reader.may_begin):
         yield _build_withheld()
         return
-    events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
+    events = streams.follow_stream(answer_id, after, may_return=may_return, caller=caller)
     async with aclosing(_yield_while_permitted(events, reader)) as permitted:
         async for event in permitted:
             yield event
@@ -134,7 +134,7 @@ class _Reader:
         self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
             return self.may_read(answer.quoted_places, fresh=True)
-        collections, documents = find_sources_of_earlier(answer)
+        collections, documents = find_earlier_sources(answer)
         self._behind |= collections
         self._documents |= documents
         payload = _load_searched(answer)

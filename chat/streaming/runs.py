@@ -25,10 +25,11 @@ def join_tokens(events: Iterable[StreamedEvent]) -> str:
 class Run:
     """The writing of one ``answer`` in this process, which has its lease.
 
-    ``stored`` is the number of events in the database, ``readers`` of open connections, ``followers`` of those that
-    wait for an event. ``may_return``: a reader can reconnect. ``is_begun``: the answer has left the queue. ``ending``:
-    it is being saved and can no longer be stopped. ``is_stopped``: cancelled by a user, without readers, or without the
-    lease. An ``outcome`` of type Answer is an earlier one to reuse. ``is_partial``: stopped, or out of time.
+    ``stored`` is the number of events in the database, ``readers`` the number of open connections, and ``followers``
+    the number of connections that wait for an event. If ``may_return`` is true, a reader can reconnect. If ``is_begun``
+    is true, the answer has left the queue. If ``ending`` is true, it is being saved and cannot be stopped any more. If
+    ``is_stopped`` is true, a user cancelled it, all readers have left, or the lease was lost. An ``outcome`` of type
+    Answer is an earlier answer to reuse. If ``is_partial`` is true, the answer was stopped or its time was over.
     """
 
     answer: Answer

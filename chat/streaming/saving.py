@@ -24,11 +24,11 @@ from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, join_tokens
 from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
 from core import disk
-from core.database import fetch
+from core.database import fetch_rows
 from core.dataclass_json import to_json
 from core.job_queue import sweeping
 from retrieval.index.closeness import find_uncalibrated_embedder
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 from retrieval.search.trace import SearchTrace
 
 logger = logging.getLogger(__name__)
@@ -41,12 +41,12 @@ DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
-def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events. Events that a heartbeat has stored meanwhile are skipped."""
+def store_events(events: Sequence[StreamedEvent]) -> None:
+    """Store events. Events that another thread has already stored are skipped."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
-def save(run: Run) -> StreamedEvent:
+def save_answer(run: Run) -> StreamedEvent:
     """Save the outcome of a run, and return the last event, with the saved answer.
 
     A second call returns the same event. If another process has the lease, the event is `lost`, and the reader
@@ -90,12 +90,12 @@ def save(run: Run) -> StreamedEvent:
         if not is_failed:
             last.payload = payloads.build_completed(answer, citations)
         last.answer = answer
-        store([*run.events[run.stored :], last])
+        store_events([*run.events[run.stored :], last])
         if answer.status == Answer.Status.COMPLETED:
             if answer.refused and not is_approved:
                 collection = answer.collection
                 gap = {"answer": str(answer.pk), "question": answer.question}
-                announce(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
+                announce_event(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count_metrics(answer)
     return last
@@ -112,7 +112,7 @@ def _complete_references(citations: list[Citation]) -> list[Citation]:
     """Set references to deleted rows to None, and add the versions of the documents. The cited words stay."""
     if not citations:
         return citations
-    [(chunks, documents)] = fetch(
+    [(chunks, documents)] = fetch_rows(
         "SELECT ARRAY(SELECT id FROM retrieval_chunk WHERE id = ANY(%s::bigint[])), "
         "ARRAY(SELECT id FROM retrieval_document WHERE id = ANY(%s::bigint[]))",
         [[cited.chunk_id for cited in citations], [cited.document_id for cited in citations]],

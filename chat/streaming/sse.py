@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def encode(data: str, *, event: str, event_id: str = "") -> bytes:
+def encode_event(data: str, *, event: str, event_id: str = "") -> bytes:
     """Encode an event. Its name and id are not escaped, so they must come from this site.
 
     Leading spaces of lines are kept; CR and CRLF become LF. If ``event_id`` is empty, the client keeps the previous
@@ -23,14 +23,14 @@ def encode(data: str, *, event: str, event_id: str = "") -> bytes:
     return ("\n".join(lines) + "\n\n").encode()
 
 
-def comment(text: str) -> bytes:
+def encode_comment(text: str) -> bytes:
     return f": {text}\n\n".encode()
 
 
-def retry(milliseconds: int) -> bytes:
+def encode_retry(milliseconds: int) -> bytes:
     return f"retry: {milliseconds}\n\n".encode()
 
 
-def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
+def build_event_response(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

@@ -38,7 +38,7 @@ def build_unstored_event(name: str, payload: EventPayload | None = None) -> Stre
     return StreamedEvent(name=name, payload=payload or {})
 
 
-async def follow(
+async def follow_stream(
     answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
@@ -68,23 +68,23 @@ async def follow(
 
 
 async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
-    run = await in_database(writing.acquire, answer_id)
+    run = await in_database(writing.acquire_run, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
-        writing.start(run)
+        writing.start_writing(run)
     return run
 
 
-async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
+async def finish_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Write the answer, or wait for it, and return its last event. If this call is cancelled, the writing stops."""
     last = build_unstored_event("failed", {"message": str(DELETED)})
-    async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
+    async with aclosing(follow_stream(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
     return last
 
 
-async def stop(answer_id: uuid.UUID) -> None:
+async def stop_answer(answer_id: uuid.UUID) -> None:
     """Stop the writing of an answer, in any process. The text so far is saved."""
     await in_database(Answer.objects.stop, answer_id)
     run = RUNS.get(answer_id)
@@ -110,7 +110,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 if event.name == "lost":
                     # Another process has the lease and stores the events from here on.
                     last_id = run.events[position - 2].event_id if position > 1 else after
-                    async for stored in follow(run.answer.pk, last_id):
+                    async for stored in follow_stream(run.answer.pk, last_id):
                         yield stored
                     return
                 yield event
@@ -161,7 +161,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:
-            async for event in follow(answer_id, after if not attempt else f"{attempt}-{position}"):
+            async for event in follow_stream(answer_id, after if not attempt else f"{attempt}-{position}"):
                 yield event
             return
         if time.monotonic() - quiet_since > PING_SECONDS:

@@ -27,12 +27,12 @@ from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
-from chat.streaming.heartbeats import WATCHES, watch
+from chat.streaming.heartbeats import WATCHES, watch_runs
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
 from core import deadline
-from core.database import statements_within
+from core.database import limit_statements
 from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -44,7 +44,7 @@ SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 LOOK_UP_SECONDS = 2.0
 
 
-def acquire(answer_id: uuid.UUID) -> Run | None:
+def acquire_run(answer_id: uuid.UUID) -> Run | None:
     """Lease an answer to write it; None if it is finished or another process writes it."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
@@ -56,7 +56,7 @@ def acquire(answer_id: uuid.UUID) -> Run | None:
     return Run(answer, filters, list_turns_before(answer))
 
 
-def start(run: Run) -> None:
+def start_writing(run: Run) -> None:
     run.loop = asyncio.get_running_loop()
     RUNS[run.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {run.answer.pk}")
@@ -64,14 +64,14 @@ def start(run: Run) -> None:
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
         # The empty context keeps the task apart from the request that starts it: it works for all answers.
-        WATCHES[run.loop] = run.loop.create_task(watch(run.loop), name="heartbeat of answers", context=Context())
+        WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
 async def _write(run: Run) -> None:
     run.outcome = Failed(str(BROKEN))
     started = time.perf_counter()
     try:
-        with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
+        with deadline.limit_time(settings.QUESTION_SECONDS), span("answer"):
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
                 await _publish(run, started)
     except asyncio.CancelledError:
@@ -157,7 +157,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
             without_model = _(
                 "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
             )
-        answering_events = pipeline.answer(
+        answering_events = pipeline.answer_question(
             answer.question,
             run.filters,
             method=SearchMethod(answer.method) if answer.method else None,
@@ -183,7 +183,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
     Database errors are ignored here: the search that follows reports them.
     """
     try:
-        with statements_within(LOOK_UP_SECONDS):
+        with limit_statements(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
     except SearchUnavailable:
         return "", None
@@ -237,7 +237,7 @@ async def _end(run: Run) -> None:
                 # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
-            last = await in_database(saving.save, run)
+            last = await in_database(saving.save_answer, run)
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)

@@ -4,7 +4,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 
-def network_of(address: str) -> str:
+def find_network(address: str) -> str:
     """Return the address by which requests are limited: a customer's /64 network for IPv6, else the address itself."""
     try:
         parsed = ip_address(address)
@@ -15,13 +15,13 @@ def network_of(address: str) -> str:
     return address
 
 
-def address_of(request: Any) -> str:
+def find_address(request: Any) -> str:
     # DRF reads the settings when it is imported. The web server imports this module before there are settings.
     from rest_framework.throttling import BaseThrottle
 
-    return network_of(str(BaseThrottle().get_ident(request) or ""))
+    return find_network(str(BaseThrottle().get_ident(request) or ""))
 
 
-def caller_of(request: Any) -> str:
-    """Return who is limited: the account's id, whichever API key it uses, or a visitor's address."""
-    return str(request.user.pk) if request.user.is_authenticated else address_of(request)
+def identify_caller(request: Any) -> str:
+    """Return a text that identifies the caller for limits: the account's id, or a visitor's address."""
+    return str(request.user.pk) if request.user.is_authenticated else find_address(request)

@@ -14,7 +14,7 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """A request body that refuses unknown fields, because a misspelt field would have no effect.
+    """Base class of request bodies that refuse unknown fields, because a misspelt field would have no effect.
 
     Fields in ``ignored_fields`` are accepted.
     """

@@ -38,7 +38,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """Parses JSON in UTF-8 of at most DATA_UPLOAD_MAX_MEMORY_SIZE. DRF's parser checks no size."""
+    """A parser of JSON in UTF-8 of at most DATA_UPLOAD_MAX_MEMORY_SIZE. DRF's parser checks no size."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """Renders JSON, whatever the Accept header says: a client that accepts `text/event-stream` gets errors as JSON."""
+    """A renderer that ignores the Accept header: a client that accepts `text/event-stream` gets errors as JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -83,10 +83,11 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """Base of API views. It responds to all errors in JSON, including Django's.
+    """Base class of API views. It responds to all errors in JSON, also to Django's.
 
-    An API key needs one of the ``key_scopes``, or `admin`. To change something it needs one of the ``writing_scopes``,
-    if the view has any. A key that belongs to one source is refused unless the view ``takes_source_keys``.
+    A request with an API key needs one of the ``key_scopes``, or `admin`. If the view has ``writing_scopes``, a request
+    that changes something needs one of them. A key that belongs to one source is refused unless ``takes_source_keys``
+    is true.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()

@@ -12,9 +12,10 @@ from core.model_server import parse_url
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A model on a server. ``resolve`` returns the addresses that are allowed for a host; None allows all.
+    """The address, key and name of a language model on a server.
 
-    Raises: ImproperModel for an invalid address, key or name.
+    ``resolve`` returns the IP addresses that are allowed for a host name; None allows all. Raises: ImproperModel for an
+    invalid address, key or name.
     """
 
     base_url: str

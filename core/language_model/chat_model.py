@@ -18,7 +18,7 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply without thoughts. ``finish_reason`` is explained in :class:`Delta`.
+    """A whole reply of a language model, without its thoughts. ``finish_reason`` is explained in :class:`Delta`.
 
     ``characters`` includes thoughts. Tokens are None if the server does not count them.
     """
@@ -31,10 +31,10 @@ class WholeReply:
 
 
 class ChatModel:
-    """A model on a server, safe for threads and forks. Raises: ImproperModel.
+    """A language model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. There is one attempt by default, because callers can do without the
-    reply.
+    ``timeout_seconds`` limits a whole request. There is one attempt by default, because callers can continue without
+    the reply.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:

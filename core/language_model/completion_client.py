@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 
 from core.breaker import Breaker, BreakerState, Open
 from core.exceptions import ModelFailed, RagsiteError
-from core.http_client import async_client
+from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, Delta, read_deltas
 from core.model_server import describe_refusal, hide_key, hide_request
@@ -42,7 +42,7 @@ class StreamOptions(TypedDict):
 
 
 class Body(TypedDict):
-    """The body of a request, without the parts that the model refuses."""
+    """The body of a request to a language model, without the fields that the model refuses."""
 
     model: str
     messages: list[Mapping[str, object]]
@@ -57,7 +57,7 @@ class Body(TypedDict):
 
 
 class Refused(Exception):
-    """The server refused the request. ``pause_seconds`` is the pause that it asks for, or None."""
+    """An error: the server refused the request. It asks for a pause of ``pause_seconds``, unless they are None."""
 
     def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
         super().__init__(
@@ -122,10 +122,10 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """What the client has learned about a model.
+    """The properties of a language model that the client has learned from its responses.
 
-    ``refused`` are parts of a request that it does not accept. ``opens_with_thought``: its replies begin within a
-    thought.
+    ``refused`` are fields of a request that it does not accept. If ``opens_with_thought`` is true, its replies begin
+    within a thought.
     """
 
     refused: frozenset[str] = frozenset()
@@ -254,7 +254,7 @@ class CompletionClient:
     async def _post(self, body: Body) -> AsyncGenerator[Delta, None]:
         endpoint = self.endpoint
         timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
-        async with async_client(endpoint.resolve, timeout=timeout) as client:
+        async with build_async_client(endpoint.resolve, timeout=timeout) as client:
             try:
                 async with client.stream("POST", endpoint.url, json=body, headers=endpoint.headers) as response:
                     if response.status_code != httpx2.codes.OK:
@@ -307,4 +307,4 @@ def _merge_system(messages: Iterable[Mapping[str, object]]) -> list[Mapping[str,
 
 
 class _OutOfTime(Exception):
-    """The time for the whole answer has passed."""
+    """An error: the time for the whole answer is over."""

@@ -37,7 +37,7 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a completion. An empty one shows that the model works, for example on a thought.
+    """A piece of a language model's reply. An empty piece shows that the model works, for example on a thought.
 
     The last piece has a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), if the server sends one. Token counts are
     None in pieces without them.

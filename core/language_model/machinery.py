@@ -84,7 +84,7 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought. Some answers do too."""
+    """Return whether the text begins like a thought. Some answers also begin like this."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
@@ -94,12 +94,12 @@ def remove_thoughts(text: str) -> str:
 
 
 class MachineryStream:
-    """A filter of a streamed reply that removes thoughts, calls and signs.
+    """Removes thoughts, function calls and control tokens from a language model's streamed reply.
 
-    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, no text is passed on until a
-    thought closes. ``withheld``: text was removed. ``closes_alone``: a closing sign came without an opening one. If the
-    text before it was already passed on, ``takes_back`` is True; the caller must then remove that text and reset the
-    flag.
+    ``may_show`` returns whether the sources contain a text; such a text is not removed. If ``opens_with_thought`` is
+    true, the reply begins within a thought, so its text is removed up to the end of the thought. ``withheld`` is true
+    if some text was removed. ``closes_alone`` is true if a thought ended whose beginning was not in the reply. If the
+    text of that thought was already passed on, ``takes_back`` is true: the caller must remove it and reset the flag.
     """
 
     def __init__(

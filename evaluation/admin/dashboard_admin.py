@@ -29,7 +29,7 @@ from evaluation.dashboard.dashboard_figures import (
 )
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
 from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
-from evaluation.figures import day_and_month, format_fixed, format_percent, format_whole
+from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
 from retrieval.index.closeness import find_uncalibrated_embedder
@@ -95,7 +95,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "collections": Collection.objects.readable_by(request.user).in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
-            "missing_guards": ", ".join(sandbox.state().missing_guards),
+            "missing_guards": ", ".join(sandbox.read_sandbox_state().missing_guards),
             "sandbox_required": settings.SANDBOX_REQUIRED,
             "uncalibrated": find_uncalibrated_embedder(),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
@@ -104,7 +104,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
-    labels = [day_and_month(day) for day in days]
+    labels = [format_day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
         return [getattr(day, name) for day in days.values()]

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import PageAdmin, badge, go_to
+from core.admin_base import PageAdmin, redirect_to, render_badge
 from evaluation import experiments
 from evaluation.arms import LEAST_PER_ARM
 from evaluation.experiments import (
@@ -22,13 +22,13 @@ from evaluation.experiments import (
     ExperimentRefused,
     ExperimentVerdict,
     Report,
+    build_report,
     describe_verdict,
     format_points,
-    report,
 )
 from evaluation.figures import format_percent, format_whole
 from evaluation.models import Experiment
-from retrieval.gates import objections_to
+from retrieval.gates import find_objections
 from retrieval.models import SearchProfileVersion
 from retrieval.search.profiles import profiles
 
@@ -60,7 +60,7 @@ class ExperimentAdmin(PageAdmin):
 
     @admin.display(description=_("state"), ordering="state")
     def state_badge(self, experiment: Experiment) -> SafeString:
-        return badge(experiment.state, experiment.get_state_display())
+        return render_badge(experiment.state, experiment.get_state_display())
 
     @admin.display(description=_("control"), ordering="control")
     def control_name(self, experiment: Experiment) -> str:
@@ -81,14 +81,14 @@ class ExperimentAdmin(PageAdmin):
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
         self.tell_done(request, _t("Saved: %s. It has not been started.") % obj)
-        return go_to(obj)
+        return redirect_to(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, object]:
         is_draft = _is_draft(obj)
         return {
             "started": None if is_draft else started_page(obj),
             "is_draft": is_draft,
-            "draft_objections": objections_to(obj.treatment) if is_draft else (),
+            "draft_objections": find_objections(obj.treatment) if is_draft else (),
             "may_steer": request.user.has_perm(STEER),
             "may_publish": request.user.has_perm(PUBLISH),
         }
@@ -96,25 +96,25 @@ class ExperimentAdmin(PageAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [
             # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
-            self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
-            self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
+            self.build_button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
+            self.build_button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return self._act(request, pk, experiments.start)
+        return self._act(request, pk, experiments.start_experiment)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return self._act(request, pk, experiments.end)
+        return self._act(request, pk, experiments.end_experiment)
 
     def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
         experiment = get_object_or_404(Experiment, pk=pk)
-        with self.telling(request, ExperimentRefused):
+        with self.show_refusals(request, ExperimentRefused):
             experiment = act(experiment, request.user)
             message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
             self.log_change(request, experiment, message)
             self.tell_done(request, message)
-        return go_to(experiment)
+        return redirect_to(experiment)
 
 
 def _is_draft(experiment: Experiment | None) -> bool:
@@ -133,7 +133,7 @@ class StartedPage(TypedDict):
 
 
 def started_page(experiment: Experiment) -> StartedPage:
-    summary = report(experiment)
+    summary = build_report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
         "arms": (summary.control, summary.treatment),

@@ -13,7 +13,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, badge, go_to
+from core.admin_base import PageAdmin, admin_link, redirect_to, render_badge
 from evaluation import gates
 from evaluation.admin.run_admin import comparison_context
 from evaluation.exceptions import EvaluationError
@@ -62,7 +62,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         else:
             raise Http404
         try:
-            with self.telling(request, EvaluationError):
+            with self.show_refusals(request, EvaluationError):
                 if isinstance(subject, Draft) and not subject.is_open:
                     names = {"draft": subject, "status": subject.get_status_display()}
                     raise EvaluationError(_t("%(draft)s is %(status)s.") % names)
@@ -72,7 +72,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": subject, "error": error}
             self.message_user(request, message, messages.ERROR)
-        return go_to(back)
+        return redirect_to(back)
 
     def _request_runs(
         self, request: HttpRequest, policy: GatePolicy, subject: SearchProfileVersion | Draft
@@ -91,7 +91,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         subject: SearchProfileVersion | Draft,
         back: SearchProfile | Draft,
     ) -> HttpResponse:
-        checked = gates.check(policy, subject)
+        checked = gates.check_gate(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
             # A draft has other documents on purpose, so this is no caveat.
@@ -100,7 +100,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         context = {
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
-            "state": badge(checked.verdict, checked.verdict.label),
+            "state": render_badge(checked.verdict, checked.verdict.label),
             "reason": gates.describe_check(checked),
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),

@@ -20,13 +20,13 @@ from chat.models import CollectionInstructions
 from chat.pages.rendering import render_answer
 from chat.types import Completed
 from core import deadline
-from core.admin_base import PageAdmin, badge, go_to
+from core.admin_base import PageAdmin, redirect_to, render_badge
 from core.user_types import AnyUser
 from evaluation import gates
 from evaluation.dashboard.gaps import find_unanswered
-from evaluation.dashboard.scope import scope
+from evaluation.dashboard.scope import build_scope
 from evaluation.models import EvaluationQuestion, RunKind
-from evaluation.runs.measurement import Reply, reply_to
+from evaluation.runs.measurement import Reply, measure_reply
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
@@ -60,11 +60,14 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     @admin.display(description=_("status"))
     def state(self, version: CollectionInstructions) -> SafeString | str:
         if version.is_active:
-            return badge("ready", _("in use"))
-        return badge("processing", _("being measured")) if version.requested_at else "-"
+            return render_badge("ready", _("in use"))
+        return render_badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Return the collections that the user curates and may read completely: answers can reveal any document."""
+        """Return the collections that the user curates and may read completely.
+
+        Answers can reveal any document of a collection.
+        """
         return list_source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
@@ -87,7 +90,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         messages.info(request, _t("%s takes effect when you activate it.") % obj)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        return go_to(obj)
+        return redirect_to(obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return super().changelist_view(request, {**_model_context(), **(extra_context or {})})
@@ -110,8 +113,8 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         change = "chat.change_collectioninstructions"
         preview = self.admin_site.admin_view(self.preview_view)
         return [
-            self.button_path("<int:pk>/activate/", self.activate_view, "collectioninstructions_activate", change),
-            self.button_path("<int:pk>/withdraw/", self.withdraw_view, "collectioninstructions_withdraw", change),
+            self.build_button_path("<int:pk>/activate/", self.activate_view, "collectioninstructions_activate", change),
+            self.build_button_path("<int:pk>/withdraw/", self.withdraw_view, "collectioninstructions_withdraw", change),
             path("<int:pk>/preview/", preview, name="chat_collectioninstructions_preview"),
             *super().get_urls(),
         ]
@@ -123,7 +126,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             self.tell_done(request, told)
         else:
             messages.warning(request, _t("%s is in use. It was not measured.") % version)
-        return go_to(version)
+        return redirect_to(version)
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Deactivate the version, or stop its evaluation. Deactivating needs no evaluation."""
@@ -133,7 +136,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])
-        return go_to(version)
+        return redirect_to(version)
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         if not request.user.has_perm("chat.change_collectioninstructions"):
@@ -147,7 +150,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         if writers.list_language_models() and form.is_valid():
             questions = list(filter(None, form.cleaned_data.values()))
             texts = (active.text if active else "", version.text)
-            with deadline.limit(settings.QUESTION_SECONDS):
+            with deadline.limit_time(settings.QUESTION_SECONDS):
                 replies = async_to_sync(_ask)(questions, build_filters(request.user, collection.slug), texts)
             rows = [
                 (question, list(map(_render_reply, each))) for question, each in zip(questions, replies, strict=True)
@@ -170,7 +173,7 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
-        found = [gap.question for gap in find_unanswered(scope(user, collection=collection))[0][:QUESTIONS]]
+        found = [gap.question for gap in find_unanswered(build_scope(user, collection=collection))[0][:QUESTIONS]]
     return found
 
 
@@ -181,6 +184,6 @@ def _render_reply(reply: Reply) -> _Shown | None:
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
     async def ask_with_each(question: str) -> list[Reply]:
-        return [await reply_to(question, filters, instructions=text) for text in texts]
+        return [await measure_reply(question, filters, instructions=text) for text in texts]
 
     return list(await asyncio.gather(*map(ask_with_each, questions)))

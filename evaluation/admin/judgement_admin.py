@@ -17,7 +17,14 @@ from django.utils.translation import ngettext
 from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
-from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, badge, job_badge
+from core.admin_base import (
+    ConditionFilter,
+    NamedValuesFilter,
+    ReadOnlyAdmin,
+    admin_link,
+    render_badge,
+    render_job_badge,
+)
 from evaluation import judgements as judgement_requests
 from evaluation.figures import format_fixed, format_percent, format_whole
 from evaluation.judgements import count_spent_tokens
@@ -29,15 +36,15 @@ EXCERPT_CHARACTERS = 160
 
 def score_text(score: Score) -> SafeString:
     if score.score is None:
-        return badge("failed", _t("error"))
+        return render_badge("failed", _t("error"))
     text = format_fixed(score.score, 2)
-    return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
+    return render_badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
 class ShowsJudgements:
     @admin.display(description=_("status"), ordering="status")
     def state(self, judgement: Judgement) -> SafeString:
-        return job_badge(judgement)
+        return render_job_badge(judgement)
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
@@ -134,7 +141,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allow users who may delete answers, because deleting an answer deletes its judgements."""
+        """Return whether the user may delete answers, because deleting an answer deletes its judgements."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:

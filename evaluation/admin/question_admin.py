@@ -18,15 +18,15 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, badge, go_to
+from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, redirect_to, render_badge
 from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
 from evaluation.models import EvaluationQuestion, ExpectedPassage
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
-from evaluation.sets.resolution import resolve
+from evaluation.sets.resolution import find_expected_chunks
 from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search
@@ -41,7 +41,7 @@ LARGEST_QUERY_CHARACTERS = 500
 class IsDraft(ConditionFilter):
     title = _("draft")
     parameter_name = "draft"
-    conditions = {"yes": (_("Yes"), ~asked()), "no": (_("No"), asked())}
+    conditions = {"yes": (_("Yes"), ~build_asked_condition()), "no": (_("No"), build_asked_condition())}
 
 
 class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
@@ -95,10 +95,10 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
     def found_now(self, expected: ExpectedPassage) -> SafeString | str:
         if expected._state.adding:
             return "–"
-        found = resolve(expected.question.evaluation_set.collection_id, [expected])[expected.pk]
+        found = find_expected_chunks(expected.question.evaluation_set.collection_id, [expected])[expected.pk]
         if found.is_resolved:
-            return badge("ready", _t("yes"))
-        return badge("failed", _t("no") if found.document_id is not None else _t("no such document"))
+            return render_badge("ready", _t("yes"))
+        return render_badge("failed", _t("no") if found.document_id is not None else _t("no such document"))
 
 
 @admin.register(EvaluationQuestion)
@@ -141,7 +141,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             expected.append(_t("an answer"))
         if question.must:
             expected.append(_t("words of an answer"))
-        return ", ".join(expected) or badge("pending", _t("draft"))
+        return ", ".join(expected) or render_badge("pending", _t("draft"))
 
     @admin.display(description=_("origin"))
     def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
@@ -183,7 +183,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
-        expected = self.button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        expected = self.build_button_path(route, self.expect_view, "evaluationquestion_expect", permission)
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
@@ -191,14 +191,14 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
-        with self.telling(request, EvaluationError):
+        with self.show_refusals(request, EvaluationError):
             if chunk is None:
                 raise EvaluationError(_t("This passage is gone: search for it again."))
             building.add_expected_passage(question, chunk)
             message = _t("Expected: a passage of %s.") % chunk.document
             self.log_change(request, question, message)
             self.tell_done(request, message)
-        return go_to(question)
+        return redirect_to(question)
 
 
 def _list_offers(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:

@@ -21,9 +21,9 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
+from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, render_badge, render_job_badge
 from evaluation.charts import Drawing, draw_line_chart
-from evaluation.figures import day_and_month, format_fixed
+from evaluation.figures import format_day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs import queue
 from evaluation.runs.agreement import RIGHT_AGREEMENT
@@ -33,7 +33,7 @@ from evaluation.runs.results import (
     QuestionPair,
     RunComparison,
     RunMeasure,
-    compare,
+    compare_runs,
     find_measure,
     list_results,
     read_interval,
@@ -53,15 +53,15 @@ _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 
 
 def run_badge(run: EvaluationRun) -> SafeString:
     if run.unreliable_reason:
-        return badge("failed", _t("not to be relied on"))
+        return render_badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
-        return job_badge(run)
+        return render_job_badge(run)
     progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
-    return job_badge(run, format_html(progress, run.get_status_display(), run.percent))
+    return render_job_badge(run, format_html(progress, run.get_status_display(), run.percent))
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
+    return "" if run.draft_id is None else render_badge("pending", _t("draft #%d") % run.draft_id)
 
 
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
@@ -84,7 +84,7 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
         for name in names
     }
     times = [(run.pk, localtime(run.created_at)) for run in runs]
-    labels = [f"#{pk} {day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
+    labels = [f"#{pk} {format_day_and_month(asked)} {time_format(asked, 'H:i')}" for pk, asked in times]
     links = [reverse("admin:evaluation_evaluationrun_change", args=[run.pk]) for run in runs]
     return draw_line_chart(labels, series, lambda value: format_fixed(value, 3), most=1.0, links=links)
 
@@ -106,7 +106,7 @@ def ranks_text(result: QuestionResult) -> str:
     return ", ".join(parts)
 
 
-def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
+def build_explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
     """Return the playground's address with the question and both profiles.
 
     Return "" if a profile or the collection was deleted.
@@ -131,7 +131,8 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
     def rows(pairs: Sequence[QuestionPair]) -> list[tuple[QuestionPair, str]]:
         return [
-            (pair, explanation_address(pair.text, baseline, run) if may_explain else "") for pair in pairs[:MOST_PAIRS]
+            (pair, build_explanation_address(pair.text, baseline, run) if may_explain else "")
+            for pair in pairs[:MOST_PAIRS]
         ]
 
     return {
@@ -172,12 +173,12 @@ def verdict_badge(result: AnswerResult) -> SafeString:
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
     if not verdicts:
-        return badge("pending", _t("not measured"))
+        return render_badge("pending", _t("not measured"))
     if all(verdicts):
-        return badge("ready", _t("right"))
+        return render_badge("ready", _t("right"))
     if result.expects_refusal:
-        return badge("failed", _t("wrong: answered"))
-    return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
+        return render_badge("failed", _t("wrong: answered"))
+    return render_badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
 
 
 def metric_label(metric: str) -> str:
@@ -239,7 +240,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.action(description=_("Cancel"), permissions=["act"])
     def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:
-        number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
+        number = queue.cancel_runs(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -277,7 +278,9 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 for measure in (MEASURES[run.kind] if run.summary else ())
             ],
             "page": page,
-            "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
+            "rows": [
+                (result, build_explanation_address(result.text, run, run) if may_explain else "") for result in page
+            ],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
             "wrong_count": list_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
@@ -291,6 +294,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
         if (run.evaluation_set_id, run.kind) != (baseline.evaluation_set_id, baseline.kind):
             raise Http404
-        comparison = compare(run, baseline, request.GET.get("metric", ""))
+        comparison = compare_runs(run, baseline, request.GET.get("metric", ""))
         context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
         return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)

@@ -11,9 +11,15 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
-from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, go_to, job_badge
-from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
-from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
+from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, redirect_to, render_job_badge
+from evaluation.embedder_trials.known_embedders import (
+    BY_KEY,
+    KNOWN,
+    KnownEmbedder,
+    compute_stored_bytes,
+    get_known_options,
+)
+from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.models import Chunk, Embedder
@@ -32,7 +38,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
         permission = "evaluation.change_embeddertrial"
         buttons = [
-            self.button_path(f"{name}/", view, f"embeddertrial_{name}", permission)
+            self.build_button_path(f"{name}/", view, f"embeddertrial_{name}", permission)
             for name, view in (
                 ("try", self.try_view),
                 ("switch", self.switch_view),
@@ -55,7 +61,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             "offers": [_make_offer(known, passages, active) for known in KNOWN],
             "named_by_settings": bool(settings.EMBEDDER),
             "trial": trial,
-            "badge": job_badge(trial) if trial is not None else "",
+            "badge": render_job_badge(trial) if trial is not None else "",
             "is_live": trial is not None and not trial.is_finished,
             "may_switch": trial is not None and trial.status == EmbedderTrial.Status.DONE,
             "unused": [row for row in rows if not row.is_active],
@@ -69,29 +75,29 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         name = " ".join(request.POST.get("name", "").split())
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
-            return go_to(EmbedderTrial)
-        label, options = (known.label, known.options) if known is not None else (name, options_of(name))
+            return redirect_to(EmbedderTrial)
+        label, options = (known.label, known.options) if known is not None else (name, get_known_options(name))
         return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
-            return go_to(EmbedderTrial)
+            return redirect_to(EmbedderTrial)
         return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
-            cancel(trial)
-        return go_to(EmbedderTrial)
+            cancel_trial(trial)
+        return redirect_to(EmbedderTrial)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
         return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
 
     def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
-        with self.telling(request, EvaluationError):
+        with self.show_refusals(request, EvaluationError):
             do()
             self.tell_done(request, message)
-        return go_to(EmbedderTrial)
+        return redirect_to(EmbedderTrial)
 
 
 def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:
@@ -100,7 +106,7 @@ def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) ->
         "known": known,
         "is_active": active is not None and _is_made_of(active, known),
         "minutes": None if speed is None else max(1, round(passages / speed / 60)),
-        "stored_bytes": stored_bytes(passages, known.dimension),
+        "stored_bytes": compute_stored_bytes(passages, known.dimension),
     }
 
 

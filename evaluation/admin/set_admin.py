@@ -20,11 +20,11 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
-from core.admin_base import PageAdmin, admin_link, go_to
+from core.admin_base import PageAdmin, admin_link, redirect_to
 from evaluation.admin.run_admin import trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
 from evaluation.sets import building
@@ -111,7 +111,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         sets: QuerySet[EvaluationSet] = super().get_queryset(request)
         return sets.annotate(
             question_count=Count("questions", distinct=True),
-            asked_count=Count("questions", filter=asked("questions"), distinct=True),
+            asked_count=Count("questions", filter=build_asked_condition("questions"), distinct=True),
         )
 
     def get_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[Any]:
@@ -161,15 +161,17 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
-            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
+            self.build_button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.build_button_path(
+                "<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"
+            ),
             *super().get_urls(),
         ]
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
-        with self.telling(request, EvaluationError):
+        with self.show_refusals(request, EvaluationError):
             if not form.is_valid():
                 raise EvaluationError(" ".join(str(problem) for found in form.errors.values() for problem in found))
             chosen = form.cleaned_data
@@ -179,8 +181,8 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
                 evaluation_set, chosen["profile"], kind=chosen["kind"], draft=chosen["draft"], by=request.user
             )
             self.tell_done(request, _t("Run #%d is requested.") % run.pk)
-            return go_to(run)
-        return go_to(evaluation_set)
+            return redirect_to(run)
+        return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """Add the question of the answer with the id ``answer`` as a draft to its collection's set of complaints."""
@@ -193,7 +195,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         collection = building.find_asked_collection(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
-            return go_to(answer)
+            return redirect_to(answer)
         question, is_new = building.get_or_create_question(answer, building.get_complaint_set(collection))
         message = (
             _t("A draft: choose below the passages that it should have found, or write a right answer.")
@@ -206,4 +208,4 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
                 "This question was also answered from other collections. Everyone who may read this set can read it."
             )
             self.message_user(request, told, messages.WARNING)
-        return go_to(question)
+        return redirect_to(question)

@@ -36,7 +36,7 @@ _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 're
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers that were finished on a day, or on all days. Seconds are None if no answer was timed."""
+    """The answers that were finished on a day, or on all days. Seconds are None if no answer has a time."""
 
     answered: int = 0
     refused: int = 0

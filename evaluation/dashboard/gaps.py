@@ -22,10 +22,10 @@ from chat.models import Answer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import MINILM, current_calibration
+from retrieval.index.closeness import MINILM, find_current_calibration
 from retrieval.models import Document
 from retrieval.rights.search_filters import hash_restrictions
-from retrieval.text.questions import normalize
+from retrieval.text.questions import normalize_question
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,10 +47,10 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Questions about one subject without a good answer.
+    """Questions about one subject to which the documents gave no good answer.
 
-    ``questions`` are the different wordings, most typical first. ``asked`` has each time that one was asked, latest
-    first. ``documents`` are those that searches found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` are the times at which they were asked,
+    latest first. ``documents`` are the documents that searches found most often.
     """
 
     questions: tuple[str, ...]
@@ -161,7 +161,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
         if row.completed_at is not None
     ]
     done = find_settled_questions(one.question for one in found)
-    found = [one for one in found if normalize(one.question) not in done]
+    found = [one for one in found if normalize_question(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 
@@ -184,7 +184,10 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``total`` questions have no good answer; ``read`` of them form ``groups`` groups."""
+    """The largest groups of questions without a good answer.
+
+    ``total`` is the number of such questions. Only ``read`` of them were compared, and form ``groups`` groups.
+    """
 
     gaps: list[Gap] = field(default_factory=list)
     groups: int = 0
@@ -215,7 +218,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
-    least_likeness = (current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
+    least_likeness = (find_current_calibration() or MINILM).convert_to_cosine(LEAST_LIKENESS)
     grouped = cluster_gaps(asked, vectors, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = find_nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())

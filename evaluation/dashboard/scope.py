@@ -24,9 +24,9 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days up to today, in the site's time zone, with only the content that ``viewer`` may read.
+    """The time and the content that a dashboard covers: some days up to today, and what ``viewer`` may read.
 
-    ``since`` is the start of the first day, ``until`` is now.
+    ``since`` is the start of the first day in the site's time zone, ``until`` is now.
     """
 
     viewer: Any
@@ -62,9 +62,9 @@ class DashboardScope:
         return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
     def build_answer_list_address(self, day: date | None = None, **lookups: object) -> str:
-        query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
+        query = {"completed_at__gte": (self.since if day is None else find_day_start(day)).isoformat(), **lookups}
         if day is not None:
-            query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
+            query["completed_at__lt"] = find_day_start(day + timedelta(days=1)).isoformat()
         if self.collection is not None:
             query["collection__id__exact"] = self.collection.pk
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
@@ -81,16 +81,16 @@ def parse_scope(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
-    return scope(viewer, days, readable.filter(slug=slug).first() if slug else None)
+    return build_scope(viewer, days, readable.filter(slug=slug).first() if slug else None)
 
 
-def scope(viewer: Any, days: int = DEFAULT_DAYS, collection: Collection | None = None) -> DashboardScope:
+def build_scope(viewer: Any, days: int = DEFAULT_DAYS, collection: Collection | None = None) -> DashboardScope:
     now = timezone.now()
-    since = start_of(timezone.localtime(now).date() - timedelta(days=days - 1))
+    since = find_day_start(timezone.localtime(now).date() - timedelta(days=days - 1))
     return DashboardScope(viewer, days, since, now, collection)
 
 
-def start_of(day: date) -> datetime:
+def find_day_start(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 

@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat, is_due
-from evaluation.embedder_trials.comparison import measure
+from evaluation.embedder_trials.comparison import measure_embedders
 from evaluation.embedder_trials.known_embedders import find_known
 from evaluation.embedder_trials.progress import StintOver, TrialProgress
 from evaluation.exceptions import EvaluationError
@@ -78,7 +78,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
             progress.begin(Step.FIT)
             trial.not_fitted = _fit_thresholds(trial, progress)
         progress.begin(Step.MEASURE)
-    figures, weight = measure(candidate, progress)
+    figures, weight = measure_embedders(candidate, progress)
     if weight is not None and (fitted := closeness.read_calibration(candidate.name)) is not None:
         closeness.store_calibration(candidate.name, replace(fitted, vector_weight=weight))
     trial.end(EmbedderTrial.Status.DONE, figures=figures, vector_weight=weight, not_fitted=trial.not_fitted)

@@ -29,7 +29,9 @@ FEWEST_TO_CHOOSE = 20
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
-def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[EmbedderFiguresPayload], float | None]:
+def measure_embedders(
+    candidate: TextEmbedder, progress: TrialProgress
+) -> tuple[list[EmbedderFiguresPayload], float | None]:
     """Return the figures of each set with both embedders (see `EmbedderTrial`), and a weight for the new vectors.
 
     If there are several sets, the last figures have an empty name and cover all. Every second question is used to

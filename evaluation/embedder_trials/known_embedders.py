@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class KnownEmbedder:
     """An embedder with its licence and costs. None means not measured (docs/models.md).
 
-    ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the processor time
-    of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of questions whose first
-    passage is right (mean over two public sets). ``options`` may contain prompts.
+    ``file_megabytes`` is the size of the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the
+    processor time of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of
+    questions whose first passage is right (mean over two public sets). ``options`` may contain prompts.
     """
 
     key: str
@@ -108,7 +108,7 @@ def find_known(name: str) -> KnownEmbedder | None:
     return None
 
 
-def options_of(name: str) -> dict[str, object]:
+def get_known_options(name: str) -> dict[str, object]:
     """Return the options for an embedder. A known one gets its prompts, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
@@ -118,6 +118,6 @@ def options_of(name: str) -> dict[str, object]:
 BYTES_OF_LINKS = 950
 
 
-def stored_bytes(passages: int, dimension: int) -> int:
+def compute_stored_bytes(passages: int, dimension: int) -> int:
     """Return the stored bytes of the vectors, which are in the table and in the index, with two bytes per dimension."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

@@ -17,7 +17,7 @@ _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The worker has run the trial long enough, and the next worker continues."""
+    """An error: the worker has run the trial long enough, and the next worker continues."""
 
 
 class TrialProgress:

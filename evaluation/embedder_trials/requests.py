@@ -52,7 +52,7 @@ def request_switch(trial: EmbedderTrial) -> None:
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it.")) from None
 
 
-def cancel(trial: EmbedderTrial) -> None:
+def cancel_trial(trial: EmbedderTrial) -> None:
     """Cancel the trial. Its vectors stay until `discard_unused`."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()

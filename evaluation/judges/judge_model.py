@@ -28,7 +28,7 @@ of your reply stand outside them, and nothing in them changes either."""
 
 
 class JudgeModel(ChatModel):
-    """A model on an OpenAI-compatible server that supports JSON schemas (OpenAI, vLLM, Ollama, llama.cpp)."""
+    """A judge: a model on an OpenAI-compatible server that supports JSON schemas (OpenAI, vLLM, Ollama, llama.cpp)."""
 
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
         """Return the model's reply, parsed into this form.

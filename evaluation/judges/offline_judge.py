@@ -11,14 +11,14 @@ import numpy as np
 
 from chat.answering.checking.citations import blank_spans, find_markers, remove_markers
 from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
-from chat.answering.checking.verification import verify
+from chat.answering.checking.verification import verify_citations
 from chat.answering.checking.words import find_stems
 from chat.pages.doubts import describe_reason
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval.index import embedder_choice
-from retrieval.index.closeness import current_calibration, describe_missing_calibration
+from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
 
 # A sentence's relevancy is the mean of two numbers in [0, 1]: the closeness of its vector to the question's vector, and
@@ -40,7 +40,7 @@ THRESHOLD = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Relevancy:
-    """The most relevant sentence of a text. ``score``, ``similarity`` and ``coverage`` are in [0, 1]."""
+    """The sentence of a text that is most relevant to a question. All numbers are between 0 and 1."""
 
     sentence: str
     score: float
@@ -195,21 +195,21 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # If the embedder is missing, `verify` would take every sentence for one in another language.
+                # If the embedder is missing, `verify_citations` would take every sentence for one in another language.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error
-            self._verified = verify(case.answer, case.sources, case.markers)
+            self._verified = verify_citations(case.answer, case.sources, case.markers)
         return self._verified
 
 
 def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None:
         raise JudgeUnavailable(describe_missing_calibration(embedder_choice.get_embedder().name))
     return compute_relevancies(question, texts, embedder_choice.get_embedder().embed_documents, calibration)
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
-    """Return an error instead of a score from words alone, which would be another metric."""
+    """Return the error that is raised because a score from words alone would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

@@ -10,31 +10,32 @@ from evaluation.exceptions import EvaluationError
 
 
 class JudgeError(EvaluationError):
-    """Base of the reasons why a judge gave no score."""
+    """Base class of the errors for which a judge gave no score."""
 
 
 class UnusableJudgement(JudgeError):
-    """The judge's reply gives no score. Other metrics can still be measured."""
+    """An error: the judge's reply contains no score. Other metrics can still be measured."""
 
 
 class NotMeasurable(UnusableJudgement):
-    """The metric does not apply to this answer."""
+    """An error: the metric does not apply to this answer."""
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked, so other metrics would fail too."""
+    """An error: the judge cannot be asked, so other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
-    """The day's budget of tokens is used up."""
+    """An error: the day's budget of tokens is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """An answer to judge, with its sources.
 
-    ``answer`` includes the markers. ``reference`` is the expected answer, or empty. ``markers`` None: every ``[n]`` is
-    a marker. ``is_quoted``: the answer was quoted or computed over a table, so its sources support it.
+    ``answer`` includes the markers. ``reference`` is the expected answer, or empty. If ``markers`` is None, every
+    ``[n]`` is a marker. If ``is_quoted`` is true, the answer was quoted or computed over a table, so its sources
+    support it.
     """
 
     question: str
@@ -48,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A score in [0, 1] with its reason. ``details`` has an object for each sentence, claim or passage."""
+    """A judge's score, 0 to 1, with its reason. ``details`` has an object for each sentence, claim or passage."""
 
     score: float
     reason: str

@@ -11,7 +11,7 @@ from core.jobs import Job
 
 
 class EvaluationJob(Job):
-    """A job of evaluation: QUEUED, then RUNNING while a worker leases it."""
+    """Base class of the jobs of evaluation. A job is QUEUED, then RUNNING while a worker has its lease."""
 
     QUEUED = WAITING = "queued"
     RUNNING = "running"
@@ -32,7 +32,7 @@ class EvaluationJob(Job):
         return super().end(status, error, finished_at=timezone.now(), **values)
 
 
-def running_is_leased(name: str) -> models.CheckConstraint:
+def build_lease_constraint(name: str) -> models.CheckConstraint:
     """Return a constraint: a row has a lease if, and only if, it is running."""
     return models.CheckConstraint(
         condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, build_lease_constraint
 from evaluation.payload_types import EmbedderFiguresPayload
 from retrieval.models import Embedder
 
@@ -12,9 +12,9 @@ from retrieval.models import Embedder
 class EmbedderTrial(EvaluationJob):
     """The trial of an embedder on this site. An administrator can then switch the site to it.
 
-    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. ``with_switch``: an
-    administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are several,
-    one for all together.
+    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. If ``with_switch`` is
+    true, an administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are
+    several, one for all together.
     """
 
     class Status(models.TextChoices):
@@ -53,7 +53,7 @@ class EmbedderTrial(EvaluationJob):
         verbose_name = _("trial of an embedder")
         verbose_name_plural = _("search quality")
         constraints = [
-            running_is_leased("running_trial_is_leased"),
+            build_lease_constraint("running_trial_is_leased"),
             models.UniqueConstraint(
                 models.Value(1), condition=Q(status__in=["queued", "running"]), name="one_active_embedder_trial"
             ),

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import CollectionInstructions
 from core.users import build_user_key
-from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, build_lease_constraint
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.payload_types import (
     ExpectedPassagePayload,
@@ -19,12 +19,12 @@ from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(EvaluationJob):
-    """A measurement of an evaluation set with one profile, by searching or by answering its questions.
+    """A measurement of an evaluation set with one profile: its questions are searched or answered.
 
-    ``settings`` copies the profile, because it may change. ``fingerprint`` is a hash of the questions,
-    ``corpus_version`` the version of the documents at the start, and ``conditions`` are all else that changes figures.
-    Runs with all of these equal differ only by their profile. ``unreliable_reason`` is empty if the figures are
-    reliable.
+    ``settings`` is a copy of the profile, because it may change. ``fingerprint`` is a hash of the questions.
+    ``corpus_version`` is the version of the documents at the start. ``conditions`` are all other things that change
+    figures. Runs in which all of these are equal differ only by their profile. ``unreliable_reason`` is empty if the
+    figures are reliable.
     """
 
     class Status(models.TextChoices):
@@ -70,7 +70,7 @@ class EvaluationRun(EvaluationJob):
         ordering = ["-pk"]
         verbose_name = _("evaluation run")
         verbose_name_plural = _("evaluation runs")
-        constraints = [running_is_leased("running_evaluation_is_leased")]
+        constraints = [build_lease_constraint("running_evaluation_is_leased")]
         indexes = [models.Index(fields=["evaluation_set", "status", "-id"], name="evaluation_run_by_set")]
 
     def __str__(self) -> str:
@@ -120,9 +120,10 @@ class QuestionResult(models.Model):
 class AnswerResult(models.Model):
     """The answer to one question in an answers run. ``text`` stays if ``question`` is deleted.
 
-    Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
-    answer. ``is_fallback``: it replaced the generator to measure, for the reason in ``notice``. ``judged`` has an
-    object for each metric; ``judge_error`` says why the judge did not finish.
+    Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`). ``generator`` is
+    the name of the model or method that wrote the answer. If ``is_fallback`` is true, it replaced the generator that
+    should be measured, and ``notice`` is the reason. ``judged`` has an object for each metric; ``judge_error`` is the
+    reason why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))

@@ -20,7 +20,7 @@ class RunKind(models.TextChoices):
 
 
 class EvaluationSet(models.Model):
-    """Questions about one collection, with the passages to find or with what a right answer contains."""
+    """A set of questions about one collection, with the passages to find or the text that a right answer contains."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -52,7 +52,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     return reduce(or_, (Q(**{f"{prefix}{lookup}": value}) for lookup, value in conditions))
 
 
-def asked(path: str = "") -> Q:
+def build_asked_condition(path: str = "") -> Q:
     """Return the condition that a run of some kind can use the question. ``path`` leads to it."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
@@ -63,7 +63,7 @@ class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. If it has no expectation, it is a draft, which no run uses."""
+    """A question of an evaluation set. A question without an expectation is a draft, which no run uses."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -147,7 +147,7 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a search should find: a quote from a document, or without a quote any passage of it.
+    """A passage that a search should find: a quote from a document, or any passage of it if there is no quote.
 
     The document's source and the quote identify it, so it is found again in a new version of the document.
     """

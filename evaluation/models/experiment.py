@@ -16,10 +16,10 @@ def new_salt() -> str:
 
 
 class Experiment(models.Model):
-    """Two search profiles, each for half of the visitors that take part, and the metric that decides.
+    """An experiment with two search profiles. Each is used for half of the visitors that take part.
 
-    At most one experiment runs. ``control`` is None for the built-in profile, whose settings at the start are in
-    ``control_settings``.
+    ``metric`` decides which profile is better. At most one experiment runs. ``control`` is None for the built-in
+    profile, whose settings at the start are in ``control_settings``.
     """
 
     class State(models.TextChoices):

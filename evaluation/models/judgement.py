@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.figures import format_fixed
-from evaluation.models.base import EvaluationJob, running_is_leased
+from evaluation.models.base import EvaluationJob, build_lease_constraint
 
 
 class Judgement(EvaluationJob):
@@ -36,7 +36,7 @@ class Judgement(EvaluationJob):
         verbose_name_plural = _("automatic ratings")
         constraints = [
             models.UniqueConstraint(fields=["answer", "judge"], name="one_judgement_per_judge"),
-            running_is_leased("running_judgement_is_leased"),
+            build_lease_constraint("running_judgement_is_leased"),
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
@@ -50,7 +50,7 @@ class Judgement(EvaluationJob):
 
 
 class Score(models.Model):
-    """One metric of an answer: either a score in [0, 1], better when higher, or an error.
+    """A judge's result for one metric of an answer: either an error, or a score from 0 to 1, better when higher.
 
     ``details`` has an object for each sentence, claim or passage.
     """
@@ -109,9 +109,9 @@ class Score(models.Model):
 
 
 class JudgeUsage(models.Model):
-    """The tokens that judging used on one day, in the site's time zone.
+    """The tokens that judges used on one day, in the site's time zone.
 
-    It is a table of its own, because judgements may be deleted or repeated.
+    It is a separate table, because judgements may be deleted or repeated.
     """
 
     day = models.DateField(_("day"), unique=True)

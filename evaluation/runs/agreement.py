@@ -26,8 +26,8 @@ _ARTICLES = read_words("answers", "articles")
 RIGHT_AGREEMENT = 0.7
 
 
-def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return how far the reply says what is expected; None without an expected answer, or in another language.
+def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
+    """Return how well the reply agrees with the expected one; None without an expected answer, or in another language.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal, 1 if the reply
     contains its words in order (``contains_answer``), else the mean support of the expected sentences by the reply.
@@ -39,7 +39,7 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
     return 0.0 if refused else _measure_support(expected, cut_passage(1, remove_markers(text)))
 
 
-def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
+def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
     """Return the share of the measured sentences that the sources support; None for a refusal or without any."""
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)

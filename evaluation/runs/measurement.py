@@ -12,18 +12,18 @@ from django.conf import settings
 
 from chat.answering import writers
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.pipeline import answer
+from chat.answering.pipeline import answer_question
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed, VerifiedCitation
 from evaluation import conf
 from evaluation.exceptions import EvaluationError
-from evaluation.expectations import MOST_POINTS, grade
+from evaluation.expectations import MOST_POINTS, grade_answer
 from evaluation.judgements import JobMeter
 from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
 from evaluation.runs import agreement
 from evaluation.runs.results import find_measure
-from evaluation.sets.resolution import resolve
+from evaluation.sets.resolution import find_expected_chunks
 from evaluation.statistics import METRICS, TOP_K, build_judged_ranking
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """The run cannot be measured now. Another attempt may succeed."""
+    """An error: the run cannot be measured now. Another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """The run cannot be measured. Another attempt would not help."""
+    """An error: the run cannot be measured. Another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,10 @@ def prepare_reranker(name: str) -> None:
 
 
 class SearchMeasurement:
-    """Measures searches. ``unresolved`` counts expected passages that are no longer in the documents."""
+    """Searches the questions of an evaluation set and measures the results.
+
+    ``unresolved`` is the number of expected passages that are no longer in the documents.
+    """
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
@@ -82,7 +85,7 @@ class SearchMeasurement:
         # recall@50 needs 50 results. The profile's own top_k would only return fewer, in the same order.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
-        self._expectations = resolve(task.collection_id, expected)
+        self._expectations = find_expected_chunks(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
@@ -136,7 +139,7 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """A reply to a question. Times are milliseconds since the question.
+    """A measured reply to a question. Times are milliseconds since the question.
 
     ``end`` is None if the answer broke off, ``searched`` if there was no search, ``first_ms`` if there was no token.
     """
@@ -147,14 +150,14 @@ class Reply:
     last_ms: float = 0.0
 
     @property
-    def beside(self) -> tuple[str, ...]:
-        """The texts beside the answer: passages, and the rows of a table."""
+    def texts_on_page(self) -> tuple[str, ...]:
+        """The texts that the page shows next to the answer: passages, and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
 
 
-async def reply_to(
+async def measure_reply(
     question: str,
     filters: SearchFilters,
     profile: NamedProfile | None = None,
@@ -167,7 +170,7 @@ async def reply_to(
     """
     reply = Reply()
     started = time.perf_counter()
-    async for event in answer(question, filters, profile=profile, history=history, instructions=instructions):
+    async for event in answer_question(question, filters, profile=profile, history=history, instructions=instructions):
         match event:
             case AnswerDraft():
                 reply.searched = event
@@ -197,7 +200,7 @@ class AnswerMeasurement:
 
     def ask(self, question: EvaluationQuestion) -> AnswerResult:
         told = self._task.run.instructions
-        reply = async_to_sync(reply_to)(
+        reply = async_to_sync(measure_reply)(
             question.text, self._task.filters, self._task.profile, instructions=told.text if told else ""
         )
         if not isinstance(reply.end, Completed):
@@ -206,7 +209,7 @@ class AnswerMeasurement:
         if reply.searched is not None:
             raise_if_degraded(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
-        self._grade(result, question, reply.end, reply.beside)
+        self._grade(result, question, reply.end, reply.texts_on_page)
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -236,13 +239,13 @@ class AnswerMeasurement:
             notice=end.notice,
             first_token_milliseconds=None if reply.first_ms is None else round(reply.first_ms, 2),
             milliseconds=round(reply.last_ms, 2),
-            agreement=agreement.agreement(
+            agreement=agreement.measure_agreement(
                 end.text,
                 refused=end.refused,
                 expected=question.expected_answer,
                 expects_refusal=question.expects_refusal,
             ),
-            groundedness=agreement.groundedness(end.statements, refused=end.refused),
+            groundedness=agreement.measure_groundedness(end.statements, refused=end.refused),
             refusal=float(end.refused == question.expects_refusal),
         )
         if (usage := end.usage) is not None:
@@ -252,11 +255,11 @@ class AnswerMeasurement:
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
         expected = question.expectations
-        if not expected.says_of_text:
+        if not expected.has_text_expectations:
             return
         sources = {passage.source for passage in question.expected_passages.all() if passage.grade > 0}
         cites_expected = any(citation.passage.source in sources for citation in end.citations)
-        graded = grade(
+        graded = grade_answer(
             end.text,
             refused=end.refused,
             expected=expected,

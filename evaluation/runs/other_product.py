@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
-from evaluation.expectations import MOST_POINTS, grade
+from evaluation.expectations import MOST_POINTS, grade_answer
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.payload_types import SummaryPayload
-from evaluation.runs.agreement import agreement
-from evaluation.runs.results import summarise
+from evaluation.runs.agreement import measure_agreement
+from evaluation.runs.results import summarise_results
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_phrases
 
@@ -47,7 +47,7 @@ class ProductComparison:
         return [reply for reply in self.replies if reply.failure]
 
 
-def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
+def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
     """Ask the ``other`` product each question of a finished answers run. ``report`` gets the asked and all.
 
     Raises: ModelFailed if it replied to none.
@@ -63,7 +63,9 @@ def compare(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], N
         raise ModelFailed(replies[0].failure if replies else "The run has no questions.")
     ours = (_check(run, one, each.answer, each.milliseconds, refused=each.refused) for each, one, _ in answered)
     theirs = (_check(run, one, each.text, each.milliseconds, refused=each.refused) for _, one, each in answered)
-    return ProductComparison(summarise(RunKind.ANSWERS, [*ours]), summarise(RunKind.ANSWERS, [*theirs]), replies)
+    return ProductComparison(
+        summarise_results(RunKind.ANSWERS, [*ours]), summarise_results(RunKind.ANSWERS, [*theirs]), replies
+    )
 
 
 def _ask(other: ChatModel, question: str) -> ProductReply:
@@ -89,7 +91,7 @@ def _check(
     run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
 ) -> AnswerResult:
     expected = question.expectations
-    graded = grade(text, refused=refused, expected=expected) if expected.says_of_text else None
+    graded = grade_answer(text, refused=refused, expected=expected) if expected.has_text_expectations else None
     return AnswerResult(
         run=run,
         question=question,
@@ -97,7 +99,7 @@ def _check(
         answer=text,
         refused=refused,
         milliseconds=milliseconds,
-        agreement=agreement(
+        agreement=measure_agreement(
             text, refused=refused, expected=question.expected_answer, expects_refusal=question.expects_refusal
         ),
         expectations=None if graded is None else graded.points / MOST_POINTS,

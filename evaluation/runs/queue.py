@@ -67,7 +67,7 @@ def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> Collec
     return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()
 
 
-def cancel(runs: QuerySet[EvaluationRun]) -> int:
+def cancel_runs(runs: QuerySet[EvaluationRun]) -> int:
     """Cancel the unfinished runs and return their number. A running run stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
@@ -78,7 +78,7 @@ def corpus_version(collection_id: int) -> int:
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 
-def conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
+def describe_conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:

@@ -28,13 +28,13 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, addresses and gates, ``field`` in results."""
+    """A metric of a run. ``key`` is its name in summaries, URLs and gates, ``field`` in results."""
 
     key: str
     field: str
     label: str | StrPromise
 
-    def of(self, result: Result) -> float | None:
+    def read_value(self, result: Result) -> float | None:
         value: float | None = getattr(result, self.field)
         return value
 
@@ -77,7 +77,7 @@ def list_results(run: EvaluationRun) -> QuerySet[Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """One question in two runs. A positive ``difference`` means that the later run was better."""
+    """The results of one question in two runs. If ``difference`` is positive, the later run was better."""
 
     before: Result
     after: Result
@@ -92,11 +92,11 @@ class QuestionPair:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """A run compared with its baseline, on the questions of both.
+    """The comparison of a run with its baseline, on the questions of both.
 
-    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
-    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else
-    differs besides the profile.
+    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a significant
+    gain, -1 for a significant loss, otherwise 0. ``better``, ``worse`` and ``same`` are numbers of questions by
+    ``metric``. ``caveats`` are sentences on other differences than the profile.
     """
 
     run: EvaluationRun
@@ -119,7 +119,7 @@ class RunComparison:
         return self.differences.get(self.metric)
 
 
-def summarise(kind: str, results: Sequence[Any]) -> SummaryPayload:
+def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
     """Return the metrics' means with intervals, and the milliseconds of a question.
 
     A mean covers the ``questions`` that have a value; a metric without values is missing. Raises: ValueError without
@@ -130,7 +130,7 @@ def summarise(kind: str, results: Sequence[Any]) -> SummaryPayload:
         "metrics": {
             measure.key: _describe_mean(values)
             for measure in MEASURES[kind]
-            if (values := [value for result in results if (value := measure.of(result)) is not None])
+            if (values := [value for result in results if (value := measure.read_value(result)) is not None])
         },
         "latency_ms": _describe_percentiles([result.milliseconds for result in results]),
         **(_summarise_answers(results) if kind == RunKind.ANSWERS else {}),
@@ -178,7 +178,7 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
-def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
+def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """Compare the run with a baseline of the same kind, by ``metric`` or the kind's first metric.
 
     Questions with the largest difference come first.
@@ -212,7 +212,7 @@ def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) ->
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared
-        if (first := measure.of(before)) is not None and (second := measure.of(after)) is not None
+        if (first := measure.read_value(before)) is not None and (second := measure.read_value(after)) is not None
     ]
 
 

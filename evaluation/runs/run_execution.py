@@ -28,9 +28,9 @@ from evaluation.runs.measurement import (
     Unmeasurable,
     prepare_reranker,
 )
-from evaluation.runs.queue import conditions, corpus_version
-from evaluation.runs.results import NOTHING_TO_MEASURE, Result, list_results, summarise
-from evaluation.sets.resolution import fingerprint, list_measured_questions
+from evaluation.runs.queue import corpus_version, describe_conditions
+from evaluation.runs.results import NOTHING_TO_MEASURE, Result, list_results, summarise_results
+from evaluation.sets.resolution import hash_questions, list_measured_questions
 from retrieval.index.active_embedder import active_embedder
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import NamedProfile
@@ -46,10 +46,10 @@ Report = Callable[[int, int], None]
 
 
 class _StintOver(Exception):
-    """The next worker asks the remaining questions."""
+    """An error: the worker's time for the run is over. The next worker asks the remaining questions."""
 
 
-def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
+def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | None:
     """Continue the run for a while and return it; None if another worker has its lease.
 
     An error is stored, with the time of the next attempt if another may succeed.
@@ -99,11 +99,13 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     unreliable_reason = measurement.find_unreliable_reason(results)
     if corpus_version(task.collection_id) != version:
         unreliable_reason = "The documents changed while it ran: run it again."
-    elif conditions(run.kind) != run.conditions:
+    elif describe_conditions(run.kind) != run.conditions:
         unreliable_reason = (
             "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
         )
-    run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
+    run.end(
+        EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise_results(run.kind, results)
+    )
 
 
 def _prepare_input(run: EvaluationRun) -> RunInput:
@@ -133,8 +135,8 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
     prepare_reranker(task.profile.settings.reranker)
     run = task.run
     now = {
-        "fingerprint": fingerprint(task.questions, run.kind),
-        "conditions": conditions(run.kind),
+        "fingerprint": hash_questions(task.questions, run.kind),
+        "conditions": describe_conditions(run.kind),
         "corpus_version": version,
     }
     with transaction.atomic():

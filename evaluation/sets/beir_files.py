@@ -72,7 +72,7 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     return [one for one in questions.values() if one.id in relevant or one.expected.refusal]
 
 
-def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
+def read_numbered_lines(name: str, content: bytes) -> Iterator[tuple[str, str]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -129,7 +129,7 @@ def make_storable(text: str) -> str:
 
 
 def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
-    for where, identifier, row in parse_identified_objects(lines_of(name, content)):
+    for where, identifier, row in parse_identified_objects(read_numbered_lines(name, content)):
         text, answer = row.get("text"), row.get("answer") or ""
         expects_refusal = row.get("expects_refusal", False)
         if not isinstance(text, str) or not make_storable(text).strip():
@@ -166,7 +166,7 @@ def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -
 
 def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
     seen: set[tuple[str, str]] = set()
-    for query, judged in parse_judgements(lines_of(name, content)):
+    for query, judged in parse_judgements(read_numbered_lines(name, content)):
         if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:
             raise UnreadableTestSet(
                 f"{judged.where}: a grade is at most {LARGEST_GRADE}, a source {LONGEST_ID} characters."

@@ -18,7 +18,7 @@ def list_measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.S
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
-def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
+def hash_questions(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
     """Return a hash of the questions and those expectations that a run of this kind uses."""
     described = [[question.pk, question.text, *_describe_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
@@ -31,7 +31,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
     return [sorted((one.source, one.quote, one.content_hash, one.grade) for one in passages)]
 
 
-def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
+def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
     """Return where each expected passage is in the collection's chunks, by its id.
 
     A passage is found by its words, so it does not matter how the document is cut into chunks.

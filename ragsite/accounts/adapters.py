@@ -21,7 +21,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
-from core.api.callers import address_of
+from core.api.callers import find_address
 from core.encryption import decrypt, encrypt
 from ragsite.accounts import invitations
 from ragsite.accounts.claims import (
@@ -50,7 +50,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         if not settings.LOCAL_PASSWORDS:
             return False
-        return settings.SIGN_UP == "domain" or invitations.pending(request) is not None
+        return settings.SIGN_UP == "domain" or invitations.find_pending_invitation(request) is not None
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> Any:
         invitation = getattr(form, "invitation", None)
@@ -58,7 +58,7 @@ class AccountAdapter(DefaultAccountAdapter):
             return super().save_user(request, user, form, commit)
         with transaction.atomic():
             user = super().save_user(request, user, form, commit)
-            if not invitations.accept(invitation, user):
+            if not invitations.accept_invitation(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
         # The invited person opened the link in a mail to this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
@@ -106,7 +106,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from None
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return address_of(request)
+        return find_address(request)
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
@@ -156,7 +156,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """Asks people to confirm addresses that they typed.
+    """A step of the sign-in that asks people to confirm the addresses that they typed.
 
     An address that an administrator typed needs no confirmation.
     """

@@ -28,10 +28,10 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an identity provider says about a person who signs in.
+    """The data of an identity provider on a person who signs in.
 
-    ``email`` is empty if the provider has not verified it. ``groups_left_out``: the provider did not send all groups,
-    as Entra does if there are many.
+    ``email`` is empty if the provider has not verified it. If ``groups_left_out`` is true, the provider did not send
+    all groups, as Entra does if there are many.
     """
 
     email: str
@@ -102,9 +102,10 @@ def is_last_local_administrator(user: User) -> bool:
 
 
 def is_stale(user: User) -> bool:
-    """Return whether the account has no password, and its provider has not opened it for OIDC_KEY_DAYS.
+    """Return whether the account's rights may be out of date.
 
-    Providers do not say which people were removed, so such an account may belong to one of them.
+    This is the case if it has no password and its provider has not opened it for OIDC_KEY_DAYS. Providers do not say
+    which people were removed, so such an account may belong to one of them.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False

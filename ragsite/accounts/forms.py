@@ -40,7 +40,7 @@ class SignInForm(LoginForm):
 class SignUpForm(SignupForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.invitation = invitations.pending(context.request)
+        self.invitation = invitations.find_pending_invitation(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
             # The address is fixed: Django ignores the sent value of a disabled field.
@@ -67,7 +67,7 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password. It offers to revoke API keys and to disconnect programs."""
+    """A form for a new password. The user can also choose to revoke API keys and to disconnect programs."""
 
     user: User | None
 
@@ -92,10 +92,10 @@ class _Revokes(Form):
                 for key in ApiKey.objects.usable().filter(user=self.user):
                     key.revoke()
             if self.cleaned_data.get("revoke_programs"):
-                from ragsite.accounts.mcp_sign_in import revoke_for
+                from ragsite.accounts.mcp_sign_in import revoke_tokens
 
                 for program in list_connected_programs(self.user):
-                    revoke_for(self.user, program.pk)
+                    revoke_tokens(self.user, program.pk)
 
 
 class PasswordChangeForm(_Revokes, ChangePasswordForm):
@@ -107,12 +107,12 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form for the code of a second factor. Too many wrong codes are refused, as with passwords."""
+    """A form for the code of a second factor. After too many wrong codes, more are refused, as with passwords."""
 
     user: User
 
     def clean_code(self) -> str:
-        caller = sign_in_limits.caller_of(context.request, f"second factor of {self.user.pk}")
+        caller = sign_in_limits.build_caller(context.request, f"second factor of {self.user.pk}")
         sign_in_limits.raise_if_limited(sign_in_limits.find_code_wait(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]

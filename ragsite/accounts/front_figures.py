@@ -15,7 +15,7 @@ from django.utils.translation import ngettext, ngettext_lazy
 from chat.models import ApprovedAnswer
 from core.user_types import AnyUser
 from evaluation.dashboard.gaps import find_unanswered
-from evaluation.dashboard.scope import DEFAULT_DAYS, scope
+from evaluation.dashboard.scope import DEFAULT_DAYS, build_scope
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
@@ -25,7 +25,7 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Counts of what ``user`` may see. Each is computed once, when it is first used.
+    """Numbers of objects that ``user`` may see. Each is computed once, when it is first used.
 
     Copies of documents in drafts are not counted.
     """
@@ -66,11 +66,11 @@ class FrontFigures:
 
     @cached_property
     def gaps(self) -> int:
-        return find_unanswered(scope(self.user))[1]
+        return find_unanswered(build_scope(self.user))[1]
 
     @cached_property
     def answers(self) -> dict[str, int]:
-        rows = scope(self.user, WEEK_DAYS).answers()
+        rows = build_scope(self.user, WEEK_DAYS).answers()
         return rows.order_by().aggregate(
             all=Count("pk"),
             unhelpful=Count("pk", filter=Q(feedback__helpful=False)),

@@ -12,16 +12,16 @@ from ragsite.models.account import Invitation
 SESSION_KEY = "invitation"
 
 
-def find(token: str) -> Invitation | None:
+def find_invitation(token: str) -> Invitation | None:
     return _find_open().filter(token_hash=compute_digest(token)).first()
 
 
-def pending(request: HttpRequest | None) -> Invitation | None:
+def find_pending_invitation(request: HttpRequest | None) -> Invitation | None:
     pk = request.session.get(SESSION_KEY) if request is not None else None
     return _find_open().filter(pk=pk).first() if pk is not None else None
 
 
-def accept(invitation: Invitation, user: User) -> bool:
+def accept_invitation(invitation: Invitation, user: User) -> bool:
     """Mark the invitation as used, and add the user to its groups. Return False if it is used or expired."""
     if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False

@@ -90,7 +90,7 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 class KeyAuthentication(BaseAuthentication):
     """Authenticates `Authorization: Bearer KEY` or `Token KEY`, and applies the limits of the key.
 
-    If ``is_only``, any other credentials are refused, and a placeholder key is ignored.
+    If ``is_only`` is true, any other credentials are refused, and a placeholder key is ignored.
     """
 
     def __init__(self, *, is_only: bool = False) -> None:
@@ -112,7 +112,7 @@ class KeyAuthentication(BaseAuthentication):
         Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
         the address has sent too many wrong keys.
         """
-        caller = sign_in_limits.caller_of(request, secret, is_name=False)
+        caller = sign_in_limits.build_caller(request, secret, is_name=False)
         allowance = sign_in_limits.load_token_allowance(caller)
         sign_in_limits.raise_if_limited(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=compute_digest(secret)).first()

@@ -46,7 +46,7 @@ from core.key_limits import KeyLimits, Scope, set_limits
 from core.users import get_account
 from ragsite.accounts.claims import is_stale
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 
 logger = logging.getLogger(__name__)
 
@@ -214,15 +214,15 @@ def list_programs(user: User) -> QuerySet[Client]:
     return programs
 
 
-def revoke_for(user: User, client_id: str) -> None:
+def revoke_tokens(user: User, client_id: str) -> None:
     if Token.objects.filter(user=user, client_id=client_id).delete()[0]:
-        record("program.revoked", user, client=client_id)
+        record_action("program.revoked", user, client=client_id)
 
 
 @login_required
 @require_POST
 def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
-    revoke_for(get_account(request), client_id)
+    revoke_tokens(get_account(request), client_id)
     return redirect("account_overview")
 
 

@@ -20,11 +20,11 @@ from chat.conversations.rights import find_withheld, get_withheld_message
 from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
-from ragsite.operations.audit_log import EntryPayload, as_json, describe_person, record
+from ragsite.operations.audit_log import EntryPayload, convert_to_payload, describe_person, record_action
 
 
 def export_person(user: User, name: str) -> JsonResponse:
-    record("person.exported", user)
+    record_action("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
     options = {"indent": 2, "ensure_ascii": False}
     return JsonResponse(person_as_json(user), json_dumps_params=options, headers=attachment)
@@ -65,7 +65,7 @@ def person_as_json(user: User) -> dict[str, object]:
 
 
 def _describe_entry(entry: AuditEntry, user: User) -> EntryPayload:
-    told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
+    told = convert_to_payload(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
     return told
@@ -102,7 +102,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
 
 
 class LastAdministrator(Exception):
-    """The account cannot be erased, because it is the last that can administer the site."""
+    """An error: the account cannot be erased, because no other account can administer the site."""
 
     def __init__(self) -> None:
         super().__init__(_("This is the last account that may administer the site: make another one first."))
@@ -124,7 +124,7 @@ def erase_person(user: User) -> None:
     person = describe_person(user)
     assert person is not None
     pseudonym = f"erased-{person.pk}"
-    record("person.erased", user)
+    record_action("person.erased", user)
     for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
         if session.get_decoded().get(SESSION_KEY) == str(user_id):
             session.delete()

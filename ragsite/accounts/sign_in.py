@@ -21,10 +21,11 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
-    """Checks a name and a password. A caller with too many failures is refused before the password is hashed.
+    """An authentication backend for a name and a password.
 
-    After a wrong password it raises PermissionDenied, so that Django does not hash the password again in the next
-    backend, which exists only for sessions of earlier releases.
+    A caller with too many failures is refused before the password is hashed. After a wrong password it raises
+    PermissionDenied, so that Django does not hash the password again in the next backend, which exists only for
+    sessions of earlier releases.
     """
 
     def authenticate(
@@ -37,7 +38,7 @@ class LimitedBackend(ModelBackend):
         if request is None:
             raise PermissionDenied
         username = _find_username(username)
-        caller = sign_in_limits.caller_of(request, username)
+        caller = sign_in_limits.build_caller(request, username)
         allowance = _check_allowance(caller)
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:

@@ -24,8 +24,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rest_framework.exceptions import APIException, Throttled
 
-from core.api.callers import address_of
-from core.metrics import counter
+from core.api.callers import find_address
+from core.metrics import get_counter
 from core.slots import Slots
 from ragsite.models import SignInCount
 
@@ -51,7 +51,7 @@ BUSY_SECONDS = 2
 # where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
-REFUSALS = counter(
+REFUSALS = get_counter(
     "ragsite_sign_in_refusals",
     "Tries to sign in that were refused unread.",
     reason=("account", "failures", "codes", "tokens", "busy"),
@@ -79,9 +79,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a caller may do now.
+    """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success would change no row.
+    If ``is_known`` is true, the account or token has succeeded at this address. If ``is_clean`` is true, a success
+    would change no row.
     """
 
     wait_seconds: int
@@ -89,8 +90,8 @@ class Allowance:
     is_clean: bool
 
 
-def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
-    return Caller(address_of(request), secret.casefold() if is_name else secret)
+def build_caller(request: Any, secret: str, *, is_name: bool = True) -> Caller:
+    return Caller(find_address(request), secret.casefold() if is_name else secret)
 
 
 def load_password_allowance(caller: Caller) -> Allowance:
@@ -99,7 +100,7 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token. One that has succeeded at this address always may."""
+    """Return whether the caller may try a token. A token that has succeeded at this address is always allowed."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
@@ -190,7 +191,7 @@ def _round_up_seconds(duration: timedelta) -> int:
 
 
 class SignInRefused(Throttled):
-    """The sign-in is refused for ``wait`` seconds. The password was not checked."""
+    """An error: the sign-in is refused for ``wait`` seconds. The password was not checked."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
         # DRF's own initializer would add the seconds to the message again.

@@ -38,7 +38,7 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReaderList:
-    """At most MOST_SHOWN groups and accounts. ``more`` counts those that are not listed."""
+    """At most MOST_SHOWN groups and accounts. ``more`` is the number of further ones."""
 
     rows: Sequence[ReaderRow]
     more: int = 0

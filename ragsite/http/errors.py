@@ -26,7 +26,7 @@ from core.exceptions import FilesUnavailable
 logger = logging.getLogger(__name__)
 
 
-def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
+def build_refusal(path: str, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
     if path.startswith(("/api/", "/mcp")):
         return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
@@ -37,24 +37,24 @@ def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpRespon
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     sentence = _("The request was not understood: check its address and its headers.")
-    return refusal(request.path_info, 400, sentence, lambda: defaults.bad_request(request, exception))
+    return build_refusal(request.path_info, 400, sentence, lambda: defaults.bad_request(request, exception))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     sentence = _("You may not do this.")
-    return refusal(request.path_info, 403, sentence, lambda: defaults.permission_denied(request, exception))
+    return build_refusal(request.path_info, 403, sentence, lambda: defaults.permission_denied(request, exception))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     sentence = _("There is nothing at this address: /api/docs/ lists what there is.")
-    return refusal(request.path_info, 404, sentence, lambda: defaults.page_not_found(request, exception))
+    return build_refusal(request.path_info, 404, sentence, lambda: defaults.page_not_found(request, exception))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if disk.is_disk_full(sys.exc_info()[1]):
         return disk_full(request)
     sentence = _("Something went wrong. The fault is ours, and it has been noted. Try again in a minute.")
-    return refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
+    return build_refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
 
 
 class RefusalMiddleware(MiddlewareMixin):
@@ -85,4 +85,4 @@ def _refuse(request: HttpRequest, status: int, heading: str, sentence: str) -> H
         response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
 
-    return refusal(request.path_info, status, sentence, page)
+    return build_refusal(request.path_info, status, sentence, page)

@@ -21,7 +21,7 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """Permission for one person to create an account. Only a hash of the link's secret is stored."""
+    """An invitation of one person to create an account. Only a hash of the link's secret is stored."""
 
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -44,7 +44,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that an account got by single sign-on. Single sign-on removes no others."""
+    """The rights that an account got by single sign-on. Later sign-ons remove only these rights."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -67,7 +67,7 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 
 
 class SignInCount(models.Model):
-    """Counts failed sign-ins for an account, an address, or both; or remembers an address where an account succeeded.
+    """The number of failed sign-ins of an account, an address, or both; or an address where an account succeeded.
 
     ``key`` is a keyed hash, because people sometimes type a password as the name. ``since`` is the first failure, or
     the last success. ``admitted_at`` is the last attempt that a slowed account accepted.

@@ -33,8 +33,8 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(models.Model):
     """An API key of a program, with some of the rights of its user.
 
-    The key is shown once. Its SHA-256 is stored, which is enough for 256 random bits. ``public_id`` names it in lists
-    and in the audit log.
+    The key is shown once. Only its SHA-256 is stored, which is secure because a key has 256 random bits. ``public_id``
+    names it in lists and in the audit log.
     """
 
     secret = ""

@@ -24,7 +24,7 @@ class AuditPerson(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One recorded action. The database refuses to change it, or to delete it before AUDIT_DAYS.
+    """One recorded action. The database does not allow changes, and no deletion before AUDIT_DAYS.
 
     It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the owner of
     the changed object.

@@ -12,7 +12,7 @@ from core.jobs import Leased, is_due
 
 
 class SlackQuestion(Leased):
-    """A question from Slack while it is being answered, and afterwards the link between its message and the answer.
+    """A question from Slack, and later the link between its message and the answer.
 
     ``message`` is the channel and the time of the message, so that a message which Slack delivers twice is answered
     once. ``thread`` is the time of the thread's first message, ``reply`` the time of the site's message, which becomes

@@ -19,7 +19,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, QuestionBudget
-from core.api.callers import address_of
+from core.api.callers import find_address
 from core.audit_signal import happened
 from core.user_types import AnyUser
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
@@ -32,7 +32,7 @@ _API = ("/api/", "/v1/")
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
-def record(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
+def record_action(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
     """Write an entry in the current transaction.
 
     ``details`` are JSON values without text of documents, questions or answers.
@@ -61,7 +61,7 @@ class PersonPayload(TypedDict):
 
 
 class ObjectPayload(TypedDict):
-    """The changed object. ``type`` is its model, ``person`` the changed account or the owner."""
+    """The object that an audited action changed. ``type`` is its model, ``person`` the changed account or the owner."""
 
     type: str
     id: str
@@ -82,7 +82,7 @@ class EntryPayload(TypedDict):
 
 
 def _describe_origin() -> OriginFields:
-    context = logs.current()
+    context = logs.get_log_context()
     request = context.request
     if request is None:
         return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
@@ -91,7 +91,7 @@ def _describe_origin() -> OriginFields:
         "actor": describe_person(user),
         "key": key.public_id if isinstance(key, ApiKey) else "",
         "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
-        "address": address_of(request)[:60],
+        "address": find_address(request)[:60],
     }
 
 
@@ -142,13 +142,13 @@ AGAIN_AFTER = {
 
 @receiver(user_logged_in, dispatch_uid="audit.signed_in")
 def _signed_in(user: User, **_: Any) -> None:
-    record("sign_in.succeeded", user)
+    record_action("sign_in.succeeded", user)
 
 
 @receiver(user_logged_out, dispatch_uid="audit.signed_out")
 def _signed_out(user: User, **_: Any) -> None:
     if user is not None:
-        record("sign_in.ended", user)
+        record_action("sign_in.ended", user)
 
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
@@ -157,13 +157,13 @@ def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
-    record("sign_in.failed", user, known=user is not None)
+    record_action("sign_in.failed", user, known=user is not None)
 
 
 @receiver(happened, dispatch_uid="audit.happened")
 def _record_unless_recent(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
     if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
-        record(action, subject, **details)
+        record_action(action, subject, **details)
 
 
 def _has_happened_lately(action: str, subject: Model | None) -> bool:
@@ -202,10 +202,10 @@ def may_read_labels(user: AnyUser) -> bool:
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:
     ordered = entries.select_related("actor", "object_person").order_by("at", "pk")
     for entry in ordered.iterator(chunk_size=2000):
-        yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"
+        yield json.dumps(convert_to_payload(entry, with_label=with_labels), ensure_ascii=False) + "\n"
 
 
-def as_json(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
+def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
     """Return the entry as JSON. If there is no label, details are left out too, because they may contain names."""
     return {
         "id": entry.pk,

@@ -10,16 +10,16 @@ from django.contrib.auth.models import AbstractBaseUser, Permission
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 from retrieval.models import Document
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model whose changes are recorded. Fields are separated by spaces.
+    """A model whose changes are recorded in the audit log. Names of fields are separated by spaces.
 
-    An entry has the old and new ``values``. Of ``names``, which may be personal or long, it only says that they
-    changed. ``relations`` are many-to-many fields.
+    An entry has the old and new values of the fields ``values``. For the fields ``names``, which may be personal or
+    long, it only says that they changed. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -98,7 +98,7 @@ def _watch(watched: Watched) -> None:
         if _is_exempt(instance):
             return
         if created:
-            record(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in values})
+            record_action(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in values})
             return
         changed = {
             name: [before, getattr(instance, name)]
@@ -107,11 +107,11 @@ def _watch(watched: Watched) -> None:
         }
         if changed:
             told = {name: both for name, both in changed.items() if name in values}
-            record(f"{watched.called}.changed", instance, changed=sorted(changed), **told)
+            record_action(f"{watched.called}.changed", instance, changed=sorted(changed), **told)
 
     def deleted(instance: Any, **_: Any) -> None:
         if not _is_exempt(instance):
-            record(f"{watched.called}.deleted", instance)
+            record_action(f"{watched.called}.deleted", instance)
 
     for signal, receiver in ((pre_save, remember), (post_save, saved), (post_delete, deleted)):
         signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
@@ -147,7 +147,7 @@ def _record_relation_change(
     pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)] if others else []
     for subject, related in pairs:
         names = sorted(_get_name(each) for each in related)
-        record(f"{watched.called}.{relation}_{change}", subject, names=names)
+        record_action(f"{watched.called}.{relation}_{change}", subject, names=names)
 
 
 def _get_name(related: Model) -> str:

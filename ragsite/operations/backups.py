@@ -45,7 +45,7 @@ _COMMIT = b"CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore (); COM
 
 
 class BackupError(CommandError):
-    """The backup cannot be made or restored. The operator reads the message."""
+    """An error: the backup cannot be made or restored. The operator reads the message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from evaluation.models import Judgement
 from ragsite.models import SlackQuestion
 from ragsite.operations import shared_metrics
 from ragsite.operations.queues import count_documents_by_status, count_queued_work
-from ragsite.processes.supervision import restarts
+from ragsite.processes.supervision import read_restarts
 from retrieval.documents.reconciliation import read_last_counts
 from retrieval.index.distribution import list_nodes
 from retrieval.models import Document
@@ -88,11 +88,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except APIException as error:  # no permission, or an unknown key
         return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
-    for process, number in restarts(settings.DATA_DIR).items():
+    for process, number in read_restarts(settings.DATA_DIR).items():
         RESTARTS.labels(process=process, reason="died").set(number)
     for room in disk.list_free_space():
         DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
-    return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(generate_latest(shared_metrics.build_registry()), content_type=CONTENT_TYPE_LATEST)
 
 
 _FIGURES = CheckGroup(in_database=True)

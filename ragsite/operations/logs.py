@@ -58,7 +58,7 @@ class Context:
 _current: ContextVar[Context] = ContextVar("request_context", default=Context())  # noqa: B039 - it is frozen
 
 
-def current() -> Context:
+def get_log_context() -> Context:
     return _current.get()
 
 
@@ -89,7 +89,7 @@ def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[Htt
 
 def _begin(request: HttpRequest) -> Context:
     given = request.headers.get(HEADER, "")
-    spans = telemetry.current()
+    spans = telemetry.get_spans()
     return Context(
         request_id=given if _WELL_FORMED.fullmatch(given) else uuid.uuid4().hex,
         request=request,
@@ -100,7 +100,7 @@ def _begin(request: HttpRequest) -> Context:
 def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
     response.headers[HEADER] = begun.request_id
     response.headers.setdefault("Cache-Control", "private, no-store")
-    request, spans = begun.request, telemetry.current()
+    request, spans = begun.request, telemetry.get_spans()
     if request is None or request.path in _POLLED:
         return response
     if spans is not None and begun.span is not None:
@@ -125,22 +125,22 @@ def _hide_secrets(request: HttpRequest) -> str:
 def _send_with_task(headers: dict[str, object] | None = None, **_: Any) -> None:
     if headers is None:
         return
-    if current().request_id:
-        headers["request_id"] = current().request_id
-    if (spans := telemetry.current()) is not None:
+    if get_log_context().request_id:
+        headers["request_id"] = get_log_context().request_id
+    if (spans := telemetry.get_spans()) is not None:
         spans.send(headers)
 
 
 @task_prerun.connect
 def _begin_task(task_id: str, task: Any, **_: Any) -> None:
-    spans = telemetry.current()
+    spans = telemetry.get_spans()
     span = spans.begin_task(task) if spans is not None else None
     _current.set(Context(getattr(task.request, "request_id", None) or task_id, task=task.name, span=span))
 
 
 @task_postrun.connect
 def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
-    spans, span = telemetry.current(), current().span
+    spans, span = telemetry.get_spans(), get_log_context().span
     if spans is not None and span is not None:
         spans.end(span, type(retval).__name__ if state == FAILURE else "")
     _current.set(Context())
@@ -153,7 +153,7 @@ _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asct
 
 
 class RefusalFilter(logging.Filter):
-    """Removes the tracebacks that Django logs with responses below 500, such as 403."""
+    """A log filter that removes the tracebacks of responses below 500, such as 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", 500) < 500:
@@ -165,14 +165,14 @@ class TextFormatter(logging.Formatter):
     """Formats a log record as one line that ends with the id of its request, followed by a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        request_id = current().request_id
+        request_id = get_log_context().request_id
         shortened = copy.copy(record)
         shortened.msg = _format_message(record) + (f" [{request_id}]" if request_id else "")
         shortened.args = shortened.exc_text = None
         return super().format(shortened)
 
     def formatException(self, exc_info: Any) -> str:  # noqa: N802 - its name in `logging`
-        return describe(exc_info[1])
+        return describe_error(exc_info[1])
 
 
 class JsonFormatter(logging.Formatter):
@@ -182,17 +182,17 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": _format_message(record),
-            **current().as_fields(),
+            **get_log_context().as_fields(),
         }
         for name, value in vars(record).items():
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
                 line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = describe(record.exc_info[1])
+            line["exception"] = describe_error(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the error after its causes, each with its traceback and the first line of its message."""
     parts = []
     for each in reversed(list(_list_causes(error))):

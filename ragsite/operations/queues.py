@@ -49,7 +49,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of work. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
+    """The length of a queue of jobs. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
 
     name: str
     length: int
@@ -102,7 +102,7 @@ def _is_served(queue: str) -> bool:
 
 
 @DATABASE.check("worker")
-def worker() -> Finding:
+def check_worker() -> Finding:
     """Check that workers take work and documents make progress."""
     counts = count_documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
@@ -120,7 +120,7 @@ def worker() -> Finding:
 
 
 @DATABASE.check("queue")
-def queue() -> Finding:
+def check_queue() -> Finding:
     lines = count_queued_work()
     counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
     late = "; ".join(

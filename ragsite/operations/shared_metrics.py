@@ -25,7 +25,7 @@ _folder: Path | None = None
 _lock: IO[bytes]
 
 
-def share(beside: Path) -> None:
+def share_metrics(beside: Path) -> None:
     """Let this process and its forks count in shared files, from zero.
 
     If there is no disk in memory, they are in ``beside``.
@@ -50,7 +50,7 @@ def share(beside: Path) -> None:
                 metric._metric_init()  # type: ignore[no-untyped-call]
 
 
-def remove() -> None:
+def remove_shared_metrics() -> None:
     if _folder is not None:
         shutil.rmtree(_folder, ignore_errors=True)
 
@@ -59,7 +59,7 @@ def forget_states_of(pid: int) -> None:
     mark_process_dead(pid, str(_folder))  # type: ignore[no-untyped-call]
 
 
-def registry() -> CollectorRegistry:
+def build_registry() -> CollectorRegistry:
     if _folder is None:
         return REGISTRY
     together = CollectorRegistry()

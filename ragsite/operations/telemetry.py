@@ -14,7 +14,10 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """Implements `core.tracing.Spans`, and adds spans of requests and tasks. ``shut_down`` sends what is left."""
+    """The backend of `core.tracing` for OpenTelemetry. It also records spans of requests and tasks.
+
+    ``shut_down`` sends the remaining spans.
+    """
 
     def __init__(self) -> None:
         from opentelemetry import context, trace
@@ -89,12 +92,12 @@ class OpenTelemetrySpans:
 _spans: OpenTelemetrySpans | None = None
 
 
-def current() -> OpenTelemetrySpans | None:
+def get_spans() -> OpenTelemetrySpans | None:
     return _spans
 
 
 @worker_process_init.connect
-def start(**_: Any) -> None:
+def start_telemetry(**_: Any) -> None:
     """Start the thread that sends traces. Call it in each process, because threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:

@@ -40,7 +40,7 @@ LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be set up or started. The operator reads the message."""
+    """An error: the embedded server cannot be set up or started. The operator reads the message."""
 
 
 class EmbeddedPostgres:

@@ -51,7 +51,7 @@ FILTERS = {
 }
 
 
-def prepare() -> tuple[str, str] | None:
+def prepare_site() -> tuple[str, str] | None:
     """Prepare the site before its processes start.
 
     Return name and password of the administrator, if one was created.

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from kombu.exceptions import OperationalError
 
-from chat.answering.prompts import compose
+from chat.answering.prompts import compose_prompt
 from ragsite.processes.machine import WORK_SCORE, available_memory_mib, find_port_problem, is_answering, raise_oom_score
 
 HOST = "127.0.0.1"
@@ -86,7 +86,7 @@ def main() -> None:
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
     # All prompts begin alike. The model reads this beginning before the first question.
-    prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
+    prompt = compose_prompt("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
     signal.pause()

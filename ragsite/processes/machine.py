@@ -48,7 +48,7 @@ def lock_file(path: Path) -> IO[bytes] | None:
     return file
 
 
-def available_cores(root: Path = _CGROUPS) -> int:
+def count_available_cores(root: Path = _CGROUPS) -> int:
     """Return how many processors this process may use, on the machine or in its container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
@@ -96,7 +96,7 @@ def raise_oom_score(score: int) -> None:
         _SCORE_FILE.write_text(str(score))
 
 
-def die_with(parent: int, name: str) -> None:
+def end_with_parent(parent: int, name: str) -> None:
     """Let Linux kill this process when its ``parent`` ends, and rename the process.
 
     Else it could stay alive and keep a port or a task.

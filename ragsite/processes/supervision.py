@@ -111,7 +111,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    machine.die_with(parent, f"ragsite-{process.name}")
+    machine.end_with_parent(parent, f"ragsite-{process.name}")
     machine.raise_oom_score(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
@@ -135,7 +135,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
             child.join()
 
 
-def restarts(data_dir: Path) -> dict[str, int]:
+def read_restarts(data_dir: Path) -> dict[str, int]:
     """Return how often `serve` has restarted each process since its start; empty if it does not run."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())

@@ -29,11 +29,11 @@ from django.urls import get_resolver
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
-from core.api.callers import network_of
+from core.api.callers import find_network
 from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.operations import shared_metrics
-from ragsite.processes.machine import die_with
+from ragsite.processes.machine import end_with_parent
 from retrieval.documents import sandbox
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
@@ -74,9 +74,10 @@ _LOADED_BEFORE = (
 
 
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """A connection that is closed if its first headers take too long, or if there are too many connections.
+    """An HTTP connection. It is closed if its first headers take too long, or if there are too many connections.
 
-    The number for each address is not limited if there are proxies, which have one address for many users.
+    The number of connections from one address is not limited behind proxies, because many users share a proxy's
+    address.
     """
 
     _network = ""
@@ -84,7 +85,7 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         of_address = self.worker.of_address
-        self._network = network_of(transport.get_extra_info("peername")[0])
+        self._network = find_network(transport.get_extra_info("peername")[0])
         of_address[self._network] += 1
         most = MOST_OF_AN_ADDRESS if not settings.REST_FRAMEWORK["NUM_PROXIES"] else sys.maxsize
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -107,9 +108,10 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which a process accepts one connection at a time. Busy processes wait for others.
+    """A listening socket from which a process accepts one connection at a time.
 
-    Otherwise asyncio accepts all waiting connections in the process that wakes up first.
+    A process with open connections waits before it accepts another, so that idle processes come first. Otherwise
+    asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any
@@ -175,7 +177,7 @@ def on_starting(server: Any) -> None:
     server.log.error_log.propagate = True
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    shared_metrics.share(settings.DATA_DIR)
+    shared_metrics.share_metrics(settings.DATA_DIR)
     preload()
     from ragsite.operations.backups import remove_leftovers
 
@@ -197,7 +199,7 @@ def on_starting(server: Any) -> None:
 def post_fork(server: Any, worker: Any) -> None:
     from chat.streaming.admission import ADMISSION
 
-    die_with(server.pid, f"ragsite-web-{worker.age}")
+    end_with_parent(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
     # Streams may continue for this time. A little later, gunicorn's first process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
@@ -221,7 +223,7 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 def on_exit(server: Any) -> None:
-    shared_metrics.remove()
+    shared_metrics.remove_shared_metrics()
 
 
 @functools.cache
@@ -233,7 +235,7 @@ def preload() -> None:
     celery_app.loader.import_default_modules()
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared
-    sandbox.state()
+    sandbox.read_sandbox_state()
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
     get_resolver()._populate()

@@ -12,18 +12,18 @@ from ragsite.settings.answers import *
 from ragsite.settings.api import *
 from ragsite.settings.documents import *
 from ragsite.settings.env import BASE_DIR, DATA_DIR
-from ragsite.settings.gone import refuse_gone
+from ragsite.settings.gone import refuse_removed_settings
 from ragsite.settings.search import *
 from ragsite.settings.services import *
 from ragsite.settings.slack import *
 
-refuse_gone()
+refuse_removed_settings()
 VERSION = "0.1.0"
 
-SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
-SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
+SECRET_KEY = env.read_string("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
+SECRET_KEY_FALLBACKS = env.read_names("SECRET_KEY_FALLBACKS")
 DEBUG = False
-ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = env.read_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 _NAMED_HOSTS = [host.lstrip(".") for host in ALLOWED_HOSTS if host != "*"]
 SITE_URL = f"http{'s' * HTTPS}://{next(iter(_NAMED_HOSTS), 'localhost')}"
 CSRF_TRUSTED_ORIGINS = [
@@ -102,14 +102,14 @@ LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
 # All translations are here, because other apps translate some words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 FORMAT_MODULE_PATH = ["ragsite.formats"]
-TIME_ZONE = env.text("TIME_ZONE", "UTC")
+TIME_ZONE = env.read_string("TIME_ZONE", "UTC")
 
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 # Browsers refuse plain HTTP to the site and its subdomains for a year.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.read_flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CONTENT_SECURITY_POLICY = {

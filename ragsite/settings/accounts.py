@@ -11,13 +11,13 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
 # off: no one can sign up. invitation: invited people can. A list of domains: also people with an address of a domain.
-SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP", "off")]
+SIGN_UP_DOMAINS = [name.lower() for name in env.read_names("SIGN_UP", "off")]
 SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
 if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
-    raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.text('SIGN_UP')!r}.")
-LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
-STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
-HTTPS = env.flag("HTTPS", False)
+    raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.read_string('SIGN_UP')!r}.")
+LOCAL_PASSWORDS = env.read_flag("LOCAL_PASSWORDS", True)
+STAFF_REQUIRES_MFA = env.read_flag("STAFF_REQUIRES_MFA", False)
+HTTPS = env.read_flag("HTTPS", False)
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
@@ -25,7 +25,7 @@ EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
+DEFAULT_FROM_EMAIL = env.read_string("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
 EMAIL_SUBJECT_PREFIX = "[Ragsite] "
 MAIL_IS_SENT = bool(EMAIL_HOST)
 if not MAIL_IS_SENT:
@@ -65,14 +65,14 @@ MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
-OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
+OIDC_SERVER_URL = env.read_https_url("OIDC_SERVER_URL")
 OIDC_NAME = "Single sign-on"
-OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
-OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.pairs("OIDC_GROUPS").items()}
-OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
-OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
-OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
-OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
+OIDC_GROUPS_CLAIM = env.read_string("OIDC_GROUPS_CLAIM", "groups")
+OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.read_pairs("OIDC_GROUPS").items()}
+OIDC_STAFF_GROUP = env.read_string("OIDC_STAFF_GROUP").removeprefix("/")
+OIDC_DOMAINS = [name.lower() for name in env.read_names("OIDC_DOMAINS")]
+OIDC_TRUST_EMAIL = env.read_flag("OIDC_TRUST_EMAIL", False)
+OIDC_JOIN_BY_EMAIL = env.read_flag("OIDC_JOIN_BY_EMAIL", False)
 # Rights are read from the provider at each sign-in, so sessions are short.
 OIDC_SESSION_HOURS = 12.0
 # After this time without a sign-in, the API keys of an account without a password are refused.
@@ -86,23 +86,23 @@ SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:
-    if not env.text("OIDC_CLIENT_ID"):
+    if not env.read_string("OIDC_CLIENT_ID"):
         raise ImproperlyConfigured("OIDC_SERVER_URL needs OIDC_CLIENT_ID.")
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
         "OAUTH_PKCE_ENABLED": True,
-        "SCOPE": env.text("OIDC_SCOPES", "openid profile email").split(),
+        "SCOPE": env.read_string("OIDC_SCOPES", "openid profile email").split(),
         "APPS": [
             {
                 "provider_id": "sso",
                 "name": OIDC_NAME,
-                "client_id": env.text("OIDC_CLIENT_ID"),
-                "secret": env.text("OIDC_CLIENT_SECRET"),
+                "client_id": env.read_string("OIDC_CLIENT_ID"),
+                "secret": env.read_string("OIDC_CLIENT_SECRET"),
                 "settings": {"server_url": OIDC_SERVER_URL},
             }
         ],
     }
 
-SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
+SAML_ENTITY_ID = env.read_string("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
 if SAML_ENTITY_ID:
     if find_spec("onelogin") is None:
@@ -116,8 +116,8 @@ if SAML_ENTITY_ID:
                 "settings": {
                     "idp": {
                         "entity_id": SAML_ENTITY_ID,
-                        "sso_url": env.https_url("SAML_SSO_URL"),
-                        "x509cert": env.text("SAML_CERTIFICATE"),
+                        "sso_url": env.read_https_url("SAML_SSO_URL"),
+                        "x509cert": env.read_string("SAML_CERTIFICATE"),
                     },
                     "attribute_mapping": {
                         "email": SAML_EMAIL_ATTRIBUTE,
@@ -132,7 +132,7 @@ if SAML_ENTITY_ID:
     }
 
 # If set, people connect programs to /mcp by signing in; allauth is the OAuth server.
-MCP_SIGN_IN = env.flag("MCP_SIGN_IN", False)
+MCP_SIGN_IN = env.read_flag("MCP_SIGN_IN", False)
 IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
 IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False

@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from ragsite.settings import env
 
 # The rate for each caller. Searches are allowed at twice this rate.
-ASK_RATE = env.text("ASK_RATE", "60/min")
+ASK_RATE = env.read_string("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
 _questions, _period = int(_rate[1]), _rate[2]
@@ -25,7 +25,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     # The number of trusted proxies in front of the site. Addresses that others send are ignored.
-    "NUM_PROXIES": env.number("NUM_PROXIES", 0),
+    "NUM_PROXIES": env.read_number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
         "ragsite.accounts.keys.KeyRateThrottle",

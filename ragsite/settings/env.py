@@ -16,12 +16,12 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 Number = TypeVar("Number", int, float)
 
 
-def text(name: str, default: str = "") -> str:
+def read_string(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def flag(name: str, default: bool) -> bool:
-    value = text(name).lower()
+def read_flag(name: str, default: bool) -> bool:
+    value = read_string(name).lower()
     if not value:
         return default
     if value in {"1", "true", "yes", "on"}:
@@ -31,8 +31,8 @@ def flag(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
 
 
-def number(name: str, default: Number) -> Number:
-    value = text(name)
+def read_number(name: str, default: Number) -> Number:
+    value = read_string(name)
     try:
         return type(default)(value) if value else default
     except ValueError:
@@ -40,13 +40,13 @@ def number(name: str, default: Number) -> Number:
         raise ImproperlyConfigured(f"{name} must be {kind}, not {value!r}.") from None
 
 
-def names(name: str, default: str = "") -> list[str]:
-    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+def read_names(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in read_string(name, default).split(",") if part.strip()]
 
 
-def pairs(name: str) -> dict[str, str]:
+def read_pairs(name: str) -> dict[str, str]:
     result = {}
-    for part in names(name):
+    for part in read_names(name):
         key, separator, value = part.rpartition("=")
         if not separator or not key.strip() or not value.strip():
             raise ImproperlyConfigured(f"{name} must be pairs such as theirs=ours, not {part!r}.")
@@ -56,7 +56,7 @@ def pairs(name: str) -> dict[str, str]:
 
 def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     """Return two comma-separated numbers of 0 or more, or the defaults."""
-    given = names(name) or [str(first), str(second)]
+    given = read_names(name) or [str(first), str(second)]
     try:
         first, second = map(float, given)
     except ValueError:
@@ -66,9 +66,9 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     return first, second
 
 
-def https_url(name: str) -> str:
+def read_https_url(name: str) -> str:
     """Return an address. It must use HTTPS, unless it is on this machine."""
-    value = text(name).rstrip("/")
+    value = read_string(name).rstrip("/")
     parts = urlsplit(value)
     if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
         raise ImproperlyConfigured(f"{name} must begin with https://, not {value!r}.")
@@ -77,12 +77,12 @@ def https_url(name: str) -> str:
 
 def mail_server(name: str) -> tuple[str, int, str, str]:
     """Return host, port, user and password of ``smtp://user:password@host:587``; an empty host if unset."""
-    parts = urlsplit(text(name))
+    parts = urlsplit(read_string(name))
     try:
         host, port = parts.hostname or "", parts.port or 587
     except ValueError:
         host, port = "", 0
-    if text(name) and not (parts.scheme == "smtp" and host):
+    if read_string(name) and not (parts.scheme == "smtp" and host):
         # The message does not repeat the value, because it may contain a password.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
@@ -102,7 +102,7 @@ def kept_secret_key(data_dir: Path) -> str:
 
 
 class DatabaseParameters(TypedDict):
-    """Parameters of Django's database connection. ``OPTIONS`` are those in the query of the address."""
+    """Parameters of Django's database connection. ``OPTIONS`` come from the query of the database URL."""
 
     NAME: str
     USER: str
@@ -124,6 +124,6 @@ def database_parameters(url: str) -> DatabaseParameters:
     }
 
 
-if flag("RAGSITE_DOTENV", True):
+if read_flag("RAGSITE_DOTENV", True):
     load_dotenv(BASE_DIR / ".env")
-DATA_DIR = Path(text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+DATA_DIR = Path(read_string("DATA_DIR", str(BASE_DIR / "var"))).resolve()

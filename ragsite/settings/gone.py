@@ -47,10 +47,10 @@ _NOW = {
 GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
-def refuse_gone() -> None:
+def refuse_removed_settings() -> None:
     """Raise ImproperlyConfigured if a setting that no longer exists is set."""
     for name, now in GONE.items():
-        if env.text(name):
+        if env.read_string(name):
             raise ImproperlyConfigured(
                 f"{name} is no longer a setting: {now}. Remove it from the environment and .env."
             )

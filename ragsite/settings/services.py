@@ -11,7 +11,7 @@ from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
-DATABASE_URL = env.text("DATABASE_URL")
+DATABASE_URL = env.read_string("DATABASE_URL")
 EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
 database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 
@@ -36,7 +36,7 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
+CELERY_BROKER_URL = env.read_string("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
     # This is longer than any task may run; else the broker would give a running task to a second worker.
@@ -101,9 +101,9 @@ for _entry in CELERY_BEAT_SCHEDULE.values():
     # A late task is dropped, because the next one does the same. The time allows for clocks that differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
-OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_ENDPOINT = env.read_string("OTEL_EXPORTER_OTLP_ENDPOINT")
 
-LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
+LOG_FORMAT = env.read_string("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
 LOG_REQUESTS = LOG_FORMAT == "json"

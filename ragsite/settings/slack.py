@@ -6,11 +6,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-SLACK_BOT_TOKEN = env.text("SLACK_BOT_TOKEN")
-SLACK_APP_TOKEN = env.text("SLACK_APP_TOKEN")
-SLACK_SIGNING_SECRET = env.text("SLACK_SIGNING_SECRET")
+SLACK_BOT_TOKEN = env.read_string("SLACK_BOT_TOKEN")
+SLACK_APP_TOKEN = env.read_string("SLACK_APP_TOKEN")
+SLACK_SIGNING_SECRET = env.read_string("SLACK_SIGNING_SECRET")
 # `collection@account` for each channel. `*` sets the collection of all other channels and of direct messages.
-SLACK_CHANNELS = env.pairs("SLACK_CHANNELS")
+SLACK_CHANNELS = env.read_pairs("SLACK_CHANNELS")
 SLACK_API_URL = "https://slack.com/api/"
 
 for _name, _value, _prefix in (

@@ -33,7 +33,7 @@ def write_link(address: str, label: str) -> str:
     return f"<{escape(address).replace('|', '%7C')}|{escape(label)}>" if address else escape(label)
 
 
-def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
+def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
     """Convert Markdown to Slack's format. ``cited`` has an address for each marker; only ``addresses`` become links."""
     env = {
         "markers": set(cited),
@@ -45,7 +45,10 @@ def to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = 
 
 @dataclass(slots=True)
 class _Writer:
-    """The state while a text is converted: open lists with their next number (None: bullets), and rows of a table."""
+    """The state of a conversion to Slack's format: the open lists, and the rows of a table.
+
+    Each open list has the number of its next item, or None for bullets.
+    """
 
     lists: list[int | None] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
@@ -164,7 +167,7 @@ def build_message(answer: Answer, note: str) -> list[Block]:
     turn = build_turn(answer)
     told = payloads.build_completed(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
-    sections = split_sections(to_mrkdwn(render_whole_text(told), cited, turn.addresses))
+    sections = split_sections(convert_to_mrkdwn(render_whole_text(told), cited, turn.addresses))
     if len(sections) > MOST_SECTIONS:
         sections = [*sections[:MOST_SECTIONS], "…"]
     named = {each.marker: (f"[{each.marker}] ", each.title, each.where, each.href) for each in turn.citations}

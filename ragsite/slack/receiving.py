@@ -61,7 +61,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
         process_before_response=True,
     )
     for name in ("app_mention", "message"):
-        app.event(name)(receive)
+        app.event(name)(receive_event)
     for name in ("helpful", "not_helpful"):
         app.action(name)(rate)
     return app
@@ -79,7 +79,7 @@ def events(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def receive(event: Mapping[str, Any]) -> None:
+def receive_event(event: Mapping[str, Any]) -> None:
     """Store the question of a message. If Slack delivers the message again, nothing changes."""
     channel, sent_at = str(event.get("channel", "")), str(event.get("ts", ""))
     is_direct = event.get("channel_type") == "im" and channel.startswith("D")

@@ -19,7 +19,7 @@ from chat.api.endpoints import finish_answer
 from chat.budgets import QuestionThrottle
 from chat.exceptions import AskLater, BudgetSpent, InvalidQuestion
 from chat.models import Answer
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from chat.streaming import asking
 from core.api.problems import Unavailable
 from core.database import release_connections
@@ -45,7 +45,7 @@ _METADATA = "ragsite_question"
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How to answer a question: with the rights of ``user``, from ``collection``, in ``language``.
+    """The rights of a person who asks in Slack: an account, the collection to search, and the language.
 
     ``caller`` is the account or person whose number of questions is limited.
     """
@@ -58,7 +58,7 @@ class Asker:
 
 
 class NotAnswered(Exception):
-    """The question is not answered. The user who asked reads the message."""
+    """An error: the question cannot be answered. The user who asked reads the message."""
 
 
 class _CallerThrottle(QuestionThrottle):
@@ -96,7 +96,7 @@ class Replies:
             while True:
                 busy = {each for each in busy if not each.done()}
                 try:
-                    for question in take(AT_ONCE - len(busy)):
+                    for question in lease_questions(AT_ONCE - len(busy)):
                         busy.add(pool.submit(self.answer, question))
                 except DatabaseError:
                     logger.exception("The questions from Slack could not be read.")
@@ -125,7 +125,10 @@ class Replies:
                 if question.attempts > question.MOST_ATTEMPTS:
                     raise Unavailable(_("The site was interrupted several times: please ask again."))
                 answer = self._ask(question, asker)
-                blocks, said = build_message(answer, asker.note), plain(answer.text)[:NOTIFICATION_CHARACTERS]
+                blocks, said = (
+                    build_message(answer, asker.note),
+                    convert_to_plain_text(answer.text)[:NOTIFICATION_CHARACTERS],
+                )
                 status = question.Status.ANSWERED
             except (NotAnswered, InvalidQuestion, AskLater, DiskFull, APIException) as error:
                 blocks, said = [], str(error.detail if isinstance(error, APIException) else error)
@@ -257,7 +260,7 @@ class Replies:
             logger.exception("%s: the failure could not be shown either.", question.job_name)
 
 
-def take(most: int) -> list[SlackQuestion]:
+def lease_questions(most: int) -> list[SlackQuestion]:
     """Lease at most ``most`` waiting questions, oldest first."""
     rows = SlackQuestion.objects.filter(status=SlackQuestion.Status.WAITING).select_related("answer__conversation")
     waiting = SlackQuestion.waiting().values_list("pk", flat=True)[: max(0, most)]

@@ -19,14 +19,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion, go_to, is_asked_by_script
+from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script, redirect_to
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import drop_zone_context, upload_context
 from retrieval.admin.grants import GrantInline, list_locked_out, may_manage
-from retrieval.documents.drafts.editing import find_draft, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
@@ -113,7 +113,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
-        elif obj is not None and reason_not_to_change(obj):
+        elif obj is not None and find_reason_not_to_change(obj):
             locked = ["text_search_configuration"]
         return [*self.readonly_fields, *locked]
 
@@ -135,8 +135,8 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
-        """Lead to the page of the new collection, which has the drop zone."""
-        return go_to(obj)
+        """Redirect to the page of the new collection, which has the drop zone."""
+        return redirect_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList
@@ -149,7 +149,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Return no filters for a new collection, which has no documents, and nothing for a working copy."""
+        """Return no forms for a working copy, and no form of filters for a new collection, which has no documents."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)

@@ -99,7 +99,7 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """Rows of filters that share one query. ``documents`` are those that the curator may read."""
+    """The rows of filters in a collection's form. ``documents`` are the documents that the curator may read."""
 
     documents: QuerySet[Document]
 

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import SuperuserAdmin, badge
+from core.admin_base import SuperuserAdmin, render_badge
 from retrieval.models import RegisteredConnector
 from retrieval.models.registered_connector import MOST_MANIFEST_CHARACTERS
 from retrieval.sources.airbyte.programs import read_manifest_spec
@@ -69,7 +69,7 @@ class ConnectorAdmin(SuperuserAdmin):
 
     @admin.display(description=_("status"))
     def shown_state(self, connector: RegisteredConnector) -> SafeString:
-        state = badge(connector.state, connector.get_state_display())
+        state = render_badge(connector.state, connector.get_state_display())
         if connector.is_ready or not connector.name:
             return state
         command = f"manage.py connector install {connector.name}"

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class for rows of collections. A user sees only rows of collections that the user may curate."""
+    """Base class for admin pages of rows that belong to a collection.
+
+    A user sees only rows of collections that the user may curate.
+    """
 
     collection_path = "collection"
 
@@ -31,7 +34,10 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class WholeCollectionAdmin(CuratedAdmin):
-    """Base class for rows that may reveal any document of a collection. The user must be able to read all of them."""
+    """Base class for admin pages of rows that may reveal any document of a collection.
+
+    A user sees a row only if the user may read all documents of its collection.
+    """
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return list_fully_readable(request.user)

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, badge
+from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, render_badge
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
@@ -197,7 +197,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("passages"), ordering="chunk_count")
     def passages(self, document: Document) -> SafeString:
-        return _fact("passages", document.chunk_count)
+        return _render_fact("passages", document.chunk_count)
 
     @admin.display(description=_("size"), ordering="size_bytes")
     def size(self, document: Document) -> str:
@@ -205,7 +205,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("error"))
     def problem(self, document: Document) -> SafeString:
-        return _fact("error", Truncator(self.describe_problem(document)).chars(LONGEST_EXCERPT))
+        return _render_fact("error", Truncator(self.describe_problem(document)).chars(LONGEST_EXCERPT))
 
     @staticmethod
     def describe_problem(document: Document) -> str:
@@ -213,14 +213,14 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:
-        return _fact("updated", localize(localtime(document.updated_at)))
+        return _render_fact("updated", localize(localtime(document.updated_at)))
 
     @admin.display(description=_("review date"), ordering="review_on")
     def review(self, document: Document) -> SafeString | str:
         if document.review_on is None:
             return "-"
         day = date_format(document.review_on, "SHORT_DATE_FORMAT")
-        return badge("failed", _t("due since %s") % day) if document.is_due else day
+        return render_badge("failed", _t("due since %s") % day) if document.is_due else day
 
     @admin.action(description=_("Read the files again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
@@ -246,7 +246,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
                 # The index of each passage contains the title, and generated questions depend on the language.
-                submission.requeue(document, enqueue=replacement is None)
+                submission.requeue_document(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
             document.copy_metadata_to_members()
@@ -293,9 +293,9 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 def requeue_all(documents: QuerySet[Document]) -> int:
     locked = list(documents.order_by("pk").select_for_update(of=("self",)))
     for document in locked:
-        submission.requeue(document)
+        submission.requeue_document(document)
     return len(locked)
 
 
-def _fact(name: str, value: object) -> SafeString:
+def _render_fact(name: str, value: object) -> SafeString:
     return format_html('<span data-document-fact="{}">{}</span>', name, value)

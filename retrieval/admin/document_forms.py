@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.user_types import AnyUser
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change
 from retrieval.documents.file_icons import list_file_kinds, list_icons_by_extension
 from retrieval.documents.submission import read_upload
 from retrieval.exceptions import DocumentRejected
@@ -30,7 +30,7 @@ class DocumentFileInput(forms.ClearableFileInput):
     def build_attrs(
         self, base_attrs: dict[str, object], extra_attrs: dict[str, object] | None = None
     ) -> dict[str, object]:
-        return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
+        return {"accept": formats.list_accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
 
 
 class FilesInput(DocumentFileInput):
@@ -56,13 +56,13 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
     collections = Collection.objects.curated_by(user)
     if collection is not None:
         collections = collections.filter(pk=collection.pk)
-    open_ones = [found for found in collections if not reason_not_to_change(found)]
+    open_ones = [found for found in collections if not find_reason_not_to_change(found)]
     return {"upload_collections": open_ones, **drop_zone_context()}
 
 
 def drop_zone_context() -> dict[str, object]:
     return {
-        "accepted_files": formats.accepted_files(),
+        "accepted_files": formats.list_accepted_files(),
         "supported_formats": formats.list_supported(),
         "file_kinds": list_file_kinds(),
         "icons_by_extension": json.dumps(list_icons_by_extension()),

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import ReadOnlyAdmin, admin_link, badge, go_to
+from core.admin_base import ReadOnlyAdmin, admin_link, redirect_to, render_badge
 from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
@@ -60,7 +60,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, draft: Draft) -> SafeString:
-        return badge(draft.status, draft.get_status_display())
+        return render_badge(draft.status, draft.get_status_display())
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
@@ -97,7 +97,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "failed": list(failed),
             "failed_documents": _name_documents(list(failed), obj.working_copy_id),
             "unread": unread,
-            "objections": gates.objections_to(obj) if may_be_published else (),
+            "objections": gates.find_objections(obj) if may_be_published else (),
             "may_be_published": may_be_published,
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
@@ -106,27 +106,27 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def get_urls(self) -> list[URLPattern]:
         change = "retrieval.change_draft"
         return [
-            self.button_path("begin/<int:collection_id>/", self.begin_view, "draft_begin", "retrieval.add_draft"),
-            self.button_path("<int:pk>/publish/", self.publish_view, "draft_publish", change),
-            self.button_path("<int:pk>/discard/", self.discard_view, "draft_discard", change),
+            self.build_button_path("begin/<int:collection_id>/", self.begin_view, "draft_begin", "retrieval.add_draft"),
+            self.build_button_path("<int:pk>/publish/", self.publish_view, "draft_publish", change),
+            self.build_button_path("<int:pk>/discard/", self.discard_view, "draft_discard", change),
             *super().get_urls(),
         ]
 
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
-        with self.telling(request, DraftRefused):
-            draft = lifecycle.begin(collection, request.user)
+        with self.show_refusals(request, DraftRefused):
+            draft = lifecycle.begin_draft(collection, request.user)
             self.log_addition(request, draft, [{"added": {}}])
             self.tell_done(request, _t("Started: %s. Its documents are being copied.") % draft)
             if self.has_view_permission(request):
-                return go_to(draft)
-        return go_to(collection)
+                return redirect_to(draft)
+        return redirect_to(collection)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.telling(request, DraftRefused, sentence=_t("Not published: %s")):
+        with self.show_refusals(request, DraftRefused, sentence=_t("Not published: %s")):
             try:
-                draft = lifecycle.publish(draft, request.user, override=read_override(request))
+                draft = lifecycle.publish_draft(draft, request.user, override=read_override(request))
             except PublicationRefused as refusal:
                 return self.render_refusal(
                     request,
@@ -140,15 +140,15 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
                 message = _t("Published against objections, because: %s") % draft.override
             self.log_change(request, draft, message)
             self.tell_done(request, _t("Being published: %s.") % draft)
-        return go_to(draft)
+        return redirect_to(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.telling(request, DraftRefused, sentence=_t("Not discarded: %s")):
-            draft = lifecycle.discard(draft)
+        with self.show_refusals(request, DraftRefused, sentence=_t("Not discarded: %s")):
+            draft = lifecycle.discard_draft(draft)
             self.log_change(request, draft, _t("Discarded."))
             self.tell_done(request, _t("Discarded: %s.") % draft)
-        return go_to(draft)
+        return redirect_to(draft)
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)

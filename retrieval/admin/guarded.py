@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import PageAdmin, count_deletion, go_to
+from core.admin_base import PageAdmin, count_deletion, redirect_to
 from retrieval.admin.curated import CuratedAdmin
-from retrieval.documents.drafts.editing import find_draft, lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document
 
@@ -38,7 +38,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        with self.telling(request, DocumentRejected):
+        with self.show_refusals(request, DocumentRejected):
             return super().changeform_view(request, object_id, form_url, extra_context)
         return HttpResponseRedirect(request.path)
 
@@ -68,16 +68,16 @@ class GuardedDeletionAdmin(GuardedAdmin):
         if document is None or not super().has_delete_permission(request, document):
             return super().delete_view(request, object_id, extra_context)
         sentence = _t("Nothing was deleted. %s")
-        with self.telling(request, DocumentRejected, sentence=sentence), lock_for_change(document.collection_id):
+        with self.show_refusals(request, DocumentRejected, sentence=sentence), lock_for_change(document.collection_id):
             return super().delete_view(request, object_id, extra_context)
-        return go_to(document)
+        return redirect_to(document)
 
     @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
     def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
         """Delete all selected documents, or none if one of them may not be deleted."""
         collections = queryset.order_by().values_list("collection", flat=True).distinct()
         sentence = _t("Nothing was deleted. %s")
-        with self.telling(request, DocumentRejected, sentence=sentence), lock_for_change(*collections):
+        with self.show_refusals(request, DocumentRejected, sentence=sentence), lock_for_change(*collections):
             return delete_selected(self, request, queryset)
         return None
 
@@ -97,5 +97,5 @@ def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:
-        known[document.collection_id] = reason_not_to_change(document.collection)
+        known[document.collection_id] = find_reason_not_to_change(document.collection)
     return known[document.collection_id]

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import go_to
+from core.admin_base import redirect_to
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.guarded import GuardedAdmin
 from retrieval.documents.drafts.editing import lock_for_change
@@ -96,7 +96,7 @@ class ChunkAdmin(GuardedAdmin):
         except ObjectDoesNotExist:
             message = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
             messages.error(request, message)
-            return go_to(Chunk)
+            return redirect_to(Chunk)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         seen = super().get_queryset(request).filter(document__in=Document.objects.readable_by(request.user))

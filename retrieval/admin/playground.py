@@ -20,7 +20,7 @@ from retrieval.profile_settings import (
 )
 from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles import profiles
-from retrieval.search.profiles.profile_comparison import compare
+from retrieval.search.profiles.profile_comparison import compare_profiles
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
 
 PUBLISHED = "published"
@@ -51,7 +51,7 @@ class ProfileChoice(forms.ChoiceField):
         if chosen == PUBLISHED:
             return profiles.active_profile()
         if chosen == BUILT_IN:
-            return NamedProfile(BUILT_IN, profiles.built_in_profile())
+            return NamedProfile(BUILT_IN, profiles.get_built_in_profile())
         version = SearchProfileVersion.objects.select_related("profile").filter(pk=chosen).first()
         if version is None:
             raise forms.ValidationError(_t("This version is gone."))
@@ -103,7 +103,9 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
-        page["comparison"] = compare(wanted["question"], build_filters(request.user, collection), both, wanted["top_k"])
+        page["comparison"] = compare_profiles(
+            wanted["question"], build_filters(request.user, collection), both, wanted["top_k"]
+        )
         page["curl"] = write_search(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import admin_link, badge, go_to
+from core.admin_base import admin_link, redirect_to, render_badge
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_differences import describe_differences
@@ -55,7 +55,7 @@ class SearchProfileAdmin(GatedAdmin):
     @admin.display(description=_("status"))
     def state(self, profile: SearchProfile) -> SafeString | str:
         published = profile.versions.filter(is_published=True).first()
-        return badge("ready", _t("v%d in use") % published.number) if published else "-"
+        return render_badge("ready", _t("v%d in use") % published.number) if published else "-"
 
     @admin.display(description=_("newest version"))
     def newest(self, profile: SearchProfile) -> str:
@@ -79,7 +79,7 @@ class SearchProfileAdmin(GatedAdmin):
                 if wanted is not None:
                     return wanted.read()
             except ImproperProfile:
-                return profiles.built_in_profile()  # the list of versions reports the error
+                return profiles.get_built_in_profile()  # the list of versions reports the error
         return profiles.active_profile().settings
 
     def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
@@ -103,10 +103,10 @@ class SearchProfileAdmin(GatedAdmin):
     def response_add(
         self, request: HttpRequest, obj: SearchProfile, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return go_to(obj)
+        return redirect_to(obj)
 
     def response_change(self, request: HttpRequest, obj: SearchProfile) -> HttpResponse:
-        return go_to(obj)
+        return redirect_to(obj)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any
@@ -124,12 +124,12 @@ class SearchProfileAdmin(GatedAdmin):
     def get_urls(self) -> list[URLPattern]:
         playground = self.admin_site.admin_view(self.playground_view)
         change = "retrieval.change_searchprofile"
-        publish = self.button_path(
+        publish = self.build_button_path(
             "versions/<int:version_id>/publish/", self.publish_view, "searchprofile_publish", change
         )
         return [
             path("playground/", playground, name="retrieval_searchprofile_playground"),
-            self.button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
+            self.build_button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
             publish,
             *super().get_urls(),
         ]
@@ -143,7 +143,7 @@ class SearchProfileAdmin(GatedAdmin):
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
         try:
-            publication = profiles.publish(version, request.user, override=read_override(request))
+            publication = profiles.publish_profile(version, request.user, override=read_override(request))
         except ImproperProfile as error:
             told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
@@ -164,13 +164,13 @@ class SearchProfileAdmin(GatedAdmin):
                 }
             self.log_change(request, version.profile, told)
             self.tell_done(request, _t("In use: %s.") % version)
-        return go_to(version.profile)
+        return redirect_to(version.profile)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
-        if (withdrawn := profiles.withdraw()) is not None:
+        if (withdrawn := profiles.withdraw_profile()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
         self.tell_done(request, _t("The built-in profile is in use."))
-        return go_to(SearchProfile)
+        return redirect_to(SearchProfile)
 
 
 def _read_published() -> dict[str, object]:

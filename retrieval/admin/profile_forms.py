@@ -77,9 +77,9 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 
 
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A form for a profile and its next version. A valid form has the version's ``profile_settings``.
+    """A form for a search profile and its next version. A valid form has the version's ``profile_settings``.
 
-    The fields begin with the values of ``starting_point``.
+    The fields show the values of ``starting_point`` at first.
     """
 
     starting_point = ProfileSettings()

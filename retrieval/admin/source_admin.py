@@ -22,11 +22,11 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, badge, go_to
+from core.admin_base import PageAdmin, admin_link, redirect_to, render_badge
 from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
-from retrieval.documents.drafts.editing import reason_not_to_bring, reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_add, find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
@@ -34,9 +34,9 @@ from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
-from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
+from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
-from retrieval.sources.states import Standing, explain_wait, find_standing, find_standings
+from retrieval.sources.states import SourceStatus, explain_wait, find_source_status, find_source_statuses
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -63,7 +63,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     def clean_metadata(self) -> dict[str, object]:
         metadata = self.cleaned_data["metadata"] or {}
         is_changed = self.instance.pk is not None and metadata != self.instance.metadata
-        if is_changed and (reason := reason_not_to_change(self.instance.collection)):
+        if is_changed and (reason := find_reason_not_to_change(self.instance.collection)):
             raise ValidationError(reason)
         return metadata
 
@@ -71,13 +71,13 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         cleaned = super().clean()
         # Switching it off changes the readers of all documents at once, so they must be changeable now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
-        if is_switched_off and (reason := reason_not_to_change(self.instance.collection)):
+        if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
         chosen = (cleaned or {}).get("collection")
         namesakes = Source.objects.filter(collection=chosen or self.instance.collection_id).exclude(pk=self.instance.pk)
         if namesakes.filter(name=(cleaned or {}).get("name")).exists():
             self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
-        if self.instance.pk is None and chosen is not None and (reason := reason_not_to_bring(chosen)):
+        if self.instance.pk is None and chosen is not None and (reason := find_reason_not_to_add(chosen)):
             draft = chosen.drafts.open().first()
             if draft is not None and self.user.has_perm("retrieval.view_draft"):
                 reason = format_html("{} {}", reason, admin_link(draft))
@@ -140,24 +140,24 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
         lambda source: sync_runs.request_logged_run(source, may_remove=True),
         _("Missing documents will be removed: %s."),
     ),
-    "pause": (sync_runs.pause, _("Paused: %s.")),
-    "resume": (sync_runs.resume, _("Goes on: %s.")),
+    "pause": (sync_runs.pause_source, _("Paused: %s.")),
+    "resume": (sync_runs.resume_source, _("Goes on: %s.")),
 }
 
 
-class StandingsChangeList(ChangeList):
-    """A list of sources that loads the states and document counts of a page in a few queries."""
+class SourceChangeList(ChangeList):
+    """The admin's list of sources. It loads the states and document counts of a page in a few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        standings = find_standings(self.result_list)
+        statuses = find_source_statuses(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
         counts = {(origin, collection): number for origin, collection, number in numbers}
         for source in self.result_list:
             number = counts.get((source.pk, source.collection_id), 0)
-            vars(source).update(standing=standings[source.pk], document_count=number)
+            vars(source).update(status=statuses[source.pk], document_count=number)
 
 
 @admin.register(Source)
@@ -172,7 +172,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return list_source_collections(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return StandingsChangeList
+        return SourceChangeList
 
     @admin.display(description=_("kind"), ordering="kind")
     def kind_label(self, source: Source) -> str:
@@ -181,12 +181,12 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     @admin.display(description=_("status"))
     def state(self, source: Source) -> SafeString:
-        state = vars(source)["standing"].state
-        return badge(state, state.label)
+        state = vars(source)["status"].state
+        return render_badge(state, state.label)
 
     @admin.display(description=_("last run"))
     def last_run(self, source: Source) -> str:
-        last = vars(source)["standing"].last
+        last = vars(source)["status"].last
         return date_format(localtime(last.finished_at), "SHORT_DATETIME_FORMAT") if last and last.finished_at else "–"
 
     @admin.display(description=_("next run"), ordering="next_run_at")
@@ -266,7 +266,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             # While half of the fields are chosen, a run would show readers documents that should be closed to them.
             obj.is_paused = True
         save_source(obj)
-        warn_of_removed_secret(request, obj)
+        warn_about_removed_secret(request, obj)
         if is_unfinished or is_tried:
             with suppress(sync_runs.RunRefused):
                 sync_runs.request_logged_run(obj, is_preview=True)
@@ -279,7 +279,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def response_change(self, request: HttpRequest, obj: Source) -> HttpResponse:
         if self._was_only_previewed(obj):
             self.message_user(request, _t("A preview was requested. Nothing is read before you choose Sync now."))
-            return go_to(obj)
+            return redirect_to(obj)
         return super().response_change(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -297,18 +297,18 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
                     "Nothing is read before you choose Sync now."
                 ),
             )
-            return go_to(obj)
+            return redirect_to(obj)
         return super().response_add(request, obj, post_url_continue)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
-        standing = find_standing(obj)
+        status = find_source_status(obj)
         pushed = self._push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,
             "source": obj,
-            "standing": standing,
-            "wait": self._explain_wait(request, standing),
-            "state": badge(standing.state, standing.state.label),
+            "status": status,
+            "wait": self._explain_wait(request, status),
+            "state": render_badge(status.state, status.state.label),
             "document_count": obj.own_documents.count(),
             "runs": list(obj.runs.all()[:RUNS_SHOWN]),
             "may_act": self.has_change_permission(request, obj),
@@ -325,8 +325,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             "sent_count": sent.count(),
         }
 
-    def _explain_wait(self, request: HttpRequest, standing: Standing) -> str:
-        run = standing.active
+    def _explain_wait(self, request: HttpRequest, status: SourceStatus) -> str:
+        run = status.active
         if run is None or run.status != SourceRun.Status.WAITING:
             return ""
         return explain_wait(run, self.open_collections(request))
@@ -348,17 +348,19 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
         name = str(source)
         self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
-        with self.telling(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
-            removed = sync_runs.delete(source, with_documents=with_documents)
+        with self.show_refusals(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
+            removed = sync_runs.delete_source(source, with_documents=with_documents)
             message = ngettext(
                 "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
             )
             self.tell_done(request, message % {"name": name, "n": removed})
-            return go_to(Source)
-        return go_to(source)
+            return redirect_to(Source)
+        return redirect_to(source)
 
     def get_urls(self) -> list[URLPattern]:
-        act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
+        act = self.build_button_path(
+            "<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source"
+        )
         return [act, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
@@ -367,7 +369,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         rows: QuerySet[Source] = self.get_queryset(request)
         source = get_object_or_404(rows, pk=pk)
         do, message = ACTIONS[action]
-        with self.telling(request, sync_runs.RunRefused):
+        with self.show_refusals(request, sync_runs.RunRefused):
             do(source)
             self.tell_done(request, message % source)
-        return go_to(source)
+        return redirect_to(source)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, go_to, is_asked_by_script
+from core.admin_base import PageAdmin, is_asked_by_script, redirect_to
 from core.users import get_account
 from retrieval.admin.document_forms import UploadForm, drop_zone_context
 from retrieval.documents import submission
@@ -80,8 +80,8 @@ class UploadingAdmin(PageAdmin):
                     return redirect(back)
                 draft = find_draft(form.cleaned_data["collection"])
                 if draft is not None and request.user.has_perm("retrieval.view_draft"):
-                    return go_to(draft)
-                return go_to(Document)
+                    return redirect_to(draft)
+                return redirect_to(Document)
             if is_asked_by_script(request):
                 said = " ".join(str(error) for errors in form.errors.values() for error in errors)
                 return JsonResponse({"sentence": said}, status=400)

@@ -44,15 +44,15 @@ from retrieval.sources.pushes import (
     PushForbidden,
     PushOutdated,
     SourceGone,
-    delete,
-    put,
+    delete_document,
+    put_document,
     read_file,
     read_text,
 )
 
 
 class ExternalIdConverter(StringConverter):
-    """Matches the rest of an address, including slashes and line breaks."""
+    """A URL converter that matches the rest of an address, including slashes and line breaks."""
 
     regex = r"(?s:.+)"
 
@@ -74,7 +74,7 @@ class PushConflict(APIException):
 
 
 class _PushView(ApiView):
-    """The common part of the views of one source."""
+    """Base class of the views that change documents of one source."""
 
     queryset = Document.objects.all()
     key_scopes = (Scope.DOCUMENTS_WRITE,)
@@ -109,14 +109,14 @@ _SENT = {200: PushedItemSerializer, 202: PushedItemSerializer, 409: ProblemSeria
 
 @extend_schema(parameters=[_ID])
 class PushedDocumentView(_PushView):
-    """One document of a source of the kind Push, by the name that its program gives it."""
+    """One document of a source of the kind Push. The program that sends it has chosen its id."""
 
     permission_classes = [MaySend]
     parser_classes = [JSONParser, MultiPartParser]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.external_id = _validated(ExternalIdField(), "external_id", kwargs["external_id"])
+        self.external_id = _validate_field(ExternalIdField(), "external_id", kwargs["external_id"])
 
     @extend_schema(operation_id="pushed_document_retrieve", responses=PushedItemSerializer)
     def get(self, request: Request, source_id: int, external_id: str) -> Response:
@@ -152,7 +152,7 @@ class PushedDocumentView(_PushView):
         else:
             sent = _validate(PushTextSerializer(data=request.data))
             data, extension = read_text(sent["text"], sent["content_type"])
-        item = put(source, request.user, _push_of(self.external_id, data, extension, sent))
+        item = put_document(source, request.user, _build_push(self.external_id, data, extension, sent))
         code = status.HTTP_200_OK if item.result == PushedItem.Result.UNCHANGED else status.HTTP_202_ACCEPTED
         return Response(PushedItemSerializer(item).data, status=code)
 
@@ -162,11 +162,11 @@ class PushedDocumentView(_PushView):
         responses={204: None, 409: ProblemSerializer},
     )
     def delete(self, request: Request, source_id: int, external_id: str) -> Response:
-        """Delete a document; one that is gone already, too."""
+        """Delete a document. It is no error if the document was deleted before."""
         source = self.find_source()
         moment = request.query_params.get("changed_at") or None
-        changed_at = _validated(MomentField(), "changed_at", moment) if moment else None
-        delete(source, request.user, self.external_id, changed_at)
+        changed_at = _validate_field(MomentField(), "changed_at", moment) if moment else None
+        delete_document(source, request.user, self.external_id, changed_at)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -174,7 +174,7 @@ class PushedDocumentView(_PushView):
     get=extend_schema(exclude=True), put=extend_schema(exclude=True), delete=extend_schema(exclude=True)
 )
 class PushBatchView(PushedDocumentView):
-    """Several documents in one request; a document may itself be named `batch`."""
+    """Several documents in one request. The address ends with `batch`, which is also a valid id of a document."""
 
     def get_permissions(self) -> list[Any]:
         return [MaySendOrDelete()] if self.request.method == "POST" else list(super().get_permissions())
@@ -186,7 +186,7 @@ class PushBatchView(PushedDocumentView):
         parameters=[OpenApiParameter("external_id", exclude=True, location=OpenApiParameter.PATH)],
     )
     def post(self, request: Request, source_id: int, external_id: str) -> Response:
-        """Put and delete up to 100 documents. Each has a result of its own, and a refused one stops no other."""
+        """Put and delete up to 100 documents. Each has its own result, and a refused one does not stop the others."""
         source = self.find_source()
         batch = _validate(AnyBatchSerializer(data=request.data))
         return Response({"results": [self._do_one(source, sent) for sent in batch["items"]]})
@@ -227,9 +227,9 @@ class PushBatchView(PushedDocumentView):
         if not is_staff_with(user, permission):
             raise PushForbidden(StaffWithPermission.message)
         if sent["action"] == "delete":
-            return delete(source, user, name, sent.get("changed_at"))
+            return delete_document(source, user, name, sent.get("changed_at"))
         data, extension = read_text(sent["text"], sent["content_type"])
-        return put(source, user, _push_of(name, data, extension, sent))
+        return put_document(source, user, _build_push(name, data, extension, sent))
 
 
 def _validate(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
@@ -238,14 +238,14 @@ def _validate(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
     return validated
 
 
-def _validated(field: serializers.Field[Any, Any, Any, Any], name: str, value: str) -> Any:
+def _validate_field(field: serializers.Field[Any, Any, Any, Any], name: str, value: str) -> Any:
     try:
         return field.run_validation(value)
     except ValidationError as error:
         raise ValidationError({name: error.detail}) from error
 
 
-def _push_of(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> Push:
+def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> Push:
     readers = sent.get("readers")
     return Push(
         external_id=external_id,

@@ -59,7 +59,7 @@ class ReadersField(serializers.Field[dict[str, Any], Any, Any, Any]):
 
 
 class ExternalIdField(TextField):
-    """A program's own name of an item, kept with its blanks."""
+    """A field for the id that a program gives an item. Blanks at its ends are part of the id."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=LONGEST_ID, trim_whitespace=False, **kwargs)
@@ -90,7 +90,7 @@ class PushFileSerializer(_PushSerializer):
 
 
 class PushOperationSerializer(PushTextSerializer):
-    """One item of a batch. A put needs ``text``, a delete has none."""
+    """One item of a batch. To store the item, ``text`` is required; to delete it, ``text`` must be missing."""
 
     action = NameField(choices=["put", "delete"], default="put")
     external_id = ExternalIdField()
@@ -107,7 +107,7 @@ class PushBatchSerializer(KnownFieldsOnly):
 
 
 class AnyBatchSerializer(KnownFieldsOnly):
-    """A batch whose items are checked one by one later."""
+    """A batch whose items are not checked here, so that one invalid item does not refuse the batch."""
 
     items = serializers.ListField(max_length=MOST_ITEMS, allow_empty=False)
 

@@ -33,7 +33,7 @@ class DateRangeSerializer(KnownFieldsOnly):
     field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Add `from`, which is a keyword of Python."""
+        """Return the fields, and add `from`, which is a keyword of Python."""
         days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
         return {**super().get_fields(), **days}
 
@@ -216,7 +216,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutPayload(TypedDict):
-    """Parts of a file that were left out. If they have names, ``names`` are the first of them."""
+    """Parts of a file that are missing in its text. ``names`` are the names of the first parts, if they have any."""
 
     kind: str
     count: int

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
 from core import disk
-from core.api.callers import address_of
+from core.api.callers import find_address
 from core.database import NOT_WAITING
 from retrieval.models import RequestCount
 
@@ -30,7 +30,7 @@ _COUNT = f"""
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A limit on requests within a window, which begins with the first request.
+    """A rate limit: a number of requests within a window of time, which begins with the first request.
 
     One SQL statement counts and decides, so that simultaneous requests cannot all pass.
     """
@@ -67,14 +67,14 @@ class CountedTogether(SimpleRateThrottle):
         return bool(calls <= (self.num_requests or 0))
 
     def get_ident(self, request: Any) -> str:
-        return address_of(request)
+        return find_address(request)
 
     def wait(self) -> float:
         return self._wait_seconds
 
 
 class ScopedRates(ScopedRateThrottle, CountedTogether):
-    """The limit of the view's `throttle_scope`."""
+    """The rate limit that the view's `throttle_scope` names."""
 
 
 def forget_old_counts() -> int:

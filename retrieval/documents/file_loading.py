@@ -51,7 +51,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The result of ingesting files. Each of ``failures`` is a source and a sentence."""
+    """The numbers of files that a call added, left unchanged or failed to ingest.
+
+    ``failures`` are pairs of a file's name and a sentence with the reason.
+    """
 
     added: int = 0
     unchanged: int = 0

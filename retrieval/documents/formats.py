@@ -1,7 +1,7 @@
 """Detect file formats, and refuse unsupported formats with a reason. PURE.
 
 To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or
-:func:`register` it. A test compares ``docs/formats.md`` with the formats here.
+:func:`register_formats` it. A test compares ``docs/formats.md`` with the formats here.
 """
 
 from __future__ import annotations
@@ -163,12 +163,12 @@ Recogniser = Callable[[Content], bool]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format.
+    """A file format that the site recognises.
 
     ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor`` is
-    "package.module:function"; a format without one is unsupported, and ``refusal`` replaces the usual error message.
-    ``recognise`` detects the format by its bytes. ``recognise_text`` is only used for files whose name says plain text.
-    If ``may_be_scanned``, the extractor also takes pages recognised by OCR.
+    "package.module:function". A format without an extractor is refused, with ``refusal`` as the error message if there
+    is one. ``recognise`` detects the format by its bytes. ``recognise_text`` does so for files whose name is that of
+    plain text. If ``may_be_scanned`` is true, the extractor also accepts pages recognised by OCR.
     """
 
     kind: str
@@ -434,7 +434,7 @@ KNOWN_FORMATS = (
 _formats: list[Format] = list(KNOWN_FORMATS)
 
 
-def register(*formats: Format) -> None:
+def register_formats(*formats: Format) -> None:
     """Add formats. The last added ones are tried first."""
     _formats[:0] = formats
 
@@ -467,12 +467,12 @@ def list_supported() -> str:
     return f"{', '.join(labels)} and {last}"
 
 
-def accepted_files() -> str:
+def list_accepted_files() -> str:
     """Return the value of a file input's ``accept``, which includes all text files, whatever their extension."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
-def detect(data: bytes, filename: str) -> Format:
+def detect_format(data: bytes, filename: str) -> Format:
     """Return the format of ``data``. The content decides first, the extension of ``filename`` second.
 
     Raises: DocumentRejected for an unsupported format, or an extension that contradicts the content.

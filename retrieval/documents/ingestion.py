@@ -189,7 +189,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     text_chunks = _split_into_passages(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
-    hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
+    hashes = [chunking.hash_content(chunk.text, chunk.heading_path) for chunk in text_chunks]
     fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
@@ -232,7 +232,9 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 def _split_into_passages(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     embedder = embedder_choice.get_embedder()
-    text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    text_chunks = chunking.split_into_chunks(
+        extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS)
+    )
     if not text_chunks:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
     if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:

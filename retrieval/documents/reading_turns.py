@@ -35,14 +35,17 @@ _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
 class TurnPostponed(RagsiteError):
-    """The document waits until fewer slow documents are being read. Another worker will read it. For the log."""
+    """An error: other workers are reading as many slow documents as may be read at once. The message is for the log.
+
+    The document waits, and a worker reads it later.
+    """
 
 
 class ReadingTurn:
-    """The right of one leased document to be read although it is slow.
+    """The permission to read one slow document. The number of slow documents that are read at once is limited.
 
-    ``takes_turns`` is False if no worker waits, as in a command. If ``ends``, another document gets the turn after a
-    while.
+    If ``takes_turns`` is False, the permission is always given, because no worker waits, as in a command. If ``ends``
+    is true, the reading stops after a while, so that another document can be read.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -56,7 +59,7 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Take one of the turns. Raises: TurnPostponed if all are taken."""
+        """Get the permission to read. Raises: TurnPostponed if too many slow documents are being read."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 

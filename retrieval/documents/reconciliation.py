@@ -54,7 +54,7 @@ class ProblemKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """Differences of one kind in a collection.
+    """Differences of one kind between the index and the documents of a collection.
 
     ``collection`` is a slug, or empty if the kind is not about a collection. ``examples`` are a few ids, words or file
     names.
@@ -67,7 +67,7 @@ class Inconsistency:
     repaired: bool = False
 
 
-def check() -> list[Inconsistency]:
+def find_inconsistencies() -> list[Inconsistency]:
     """Return all differences, sorted by collection.
 
     Must not run inside a transaction, because it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are
@@ -195,7 +195,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             continue  # deleted since the check
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):
             with transaction.atomic():
-                recount(lock_statistics(collection.pk))
+                recount_statistics(lock_statistics(collection.pk))
             recompute_term_weights(collection)
         elif one.kind == ProblemKind.TERM_WEIGHTS:
             recompute_term_weights(collection)
@@ -203,11 +203,11 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             for pk in find_unfit_documents(collection):
                 _read_again(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # This activates no other embedder, because `check` found the configured one active.
+        # This activates no other embedder, because `find_inconsistencies` found the configured one active.
         reembed(lambda *_: None)
 
 
-def recount(statistics: CollectionStatistics) -> None:
+def recount_statistics(statistics: CollectionStatistics) -> None:
     """Count the collection's passages and lexemes again, and save ``statistics``, which the caller has locked."""
     statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
@@ -228,7 +228,7 @@ def _read_again(pk: int) -> None:
     if has_whole_file(document):
         # If there is no fingerprint, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
-        submission.requeue(document)
+        submission.requeue_document(document)
         return
     logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
     document.chunk_count = document.chunks.count()
@@ -236,16 +236,16 @@ def _read_again(pk: int) -> None:
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
+    """Return the result of :func:`find_inconsistencies`, and store it as an :class:`IndexCheck`.
 
     If ``repair`` is set, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if
     passages without a vector could not be embedded.
     """
     started = time.perf_counter()
-    found = check()
+    found = find_inconsistencies()
     if repair and found:
         repair_found(found)
-        left = {(kept.kind, kept.collection) for kept in check()}
+        left = {(kept.kind, kept.collection) for kept in find_inconsistencies()}
         found = [replace(before, repaired=(before.kind, before.collection) not in left) for before in found]
     for one in found:
         place = f" in {one.collection}" if one.collection else ""

@@ -11,7 +11,7 @@ from retrieval.models import Document
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Django's file storage, but a file that was written only in part, because the disk is full, is deleted."""
+    """Django's file storage, which also deletes a file that could only be written in part, as on a full disk."""
 
     def _save(self, name: str, content: File[Any]) -> str:
         try:

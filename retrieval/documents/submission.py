@@ -127,7 +127,7 @@ def submit(
         document.url = url or document.url
         document.language = language or document.language
         document.metadata = metadata if metadata is not None else document.metadata
-        requeue(document, enqueue=enqueue)
+        requeue_document(document, enqueue=enqueue)
         document.copy_metadata_to_members()
         forget_files([previous])
     return Submission(document, changed=True)
@@ -195,7 +195,7 @@ def check_rows(source: str, data: bytes) -> None:
         )
 
 
-def requeue(document: Document, *, enqueue: bool = True) -> None:
+def requeue_document(document: Document, *, enqueue: bool = True) -> None:
     """Queue the document to be read from its file again. A worker that is reading it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
@@ -215,7 +215,7 @@ def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
-    formats.detect(data, source)
+    formats.detect_format(data, source)
     return data
 
 

@@ -14,7 +14,7 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from core.read_once import get_or_read
 from core.recent import Recent
@@ -193,7 +193,7 @@ def is_lagging(collections: Sequence[int]) -> bool:
     configured = embedder_choice.get_embedder().name
     if not searches_former(configured):
         return False
-    ((found,),) = fetch(
+    ((found,),) = fetch_rows(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
         "WHERE embedder_id = (SELECT id FROM retrieval_embedder WHERE name = %s)))",
@@ -204,5 +204,5 @@ def is_lagging(collections: Sequence[int]) -> bool:
 
 def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
     columns = [str(field.column) for field in Embedder._meta.concrete_fields]
-    rows = fetch(f"SELECT {', '.join(columns)} FROM retrieval_embedder WHERE {condition}", values)
+    rows = fetch_rows(f"SELECT {', '.join(columns)} FROM retrieval_embedder WHERE {condition}", values)
     return Embedder.from_db(connection.alias, columns, rows[0]) if rows else None

@@ -61,7 +61,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk to write. ``vector`` is by the active embedder; it is None if the stored chunk is kept."""
+    """A chunk to write. ``vector`` is None if the stored chunk and its vector are kept."""
 
     start: int
     end: int

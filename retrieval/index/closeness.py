@@ -40,12 +40,12 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Typical cosines of one embedder.
+    """Typical cosines of an embedder's vectors.
 
-    ``unrelated`` and ``answering`` are the cosines of a question with an unrelated passage and with its answer.
-    ``unrelated_texts`` is the cosine of two unrelated passages. ``across_languages`` says that the cosines are also
-    typical if the languages differ. ``vector_weight`` is the vectors' share of the fused score; None leaves it to the
-    search method.
+    ``unrelated`` is the typical cosine of a question and an unrelated passage, ``answering`` of a question and the
+    passage that answers it, and ``unrelated_texts`` of two unrelated passages. If ``across_languages`` is true, they
+    are also typical for texts in different languages. ``vector_weight`` is the share of the vectors in the fused score;
+    if it is None, the search method decides.
     """
 
     unrelated: float
@@ -77,7 +77,7 @@ _kept: dict[str, tuple[float, Calibration | None]] = {}
 forget_calibrations = _kept.clear
 
 
-def current_calibration() -> Calibration | None:
+def find_current_calibration() -> Calibration | None:
     """Return the calibration of the configured embedder; None, with a logged warning, if none is stored."""
     return find_calibration(embedder_choice.get_embedder().name)
 
@@ -95,7 +95,7 @@ def find_calibration(embedder: str) -> Calibration | None:
 
 
 def find_uncalibrated_embedder() -> str:
-    return "" if current_calibration() is not None else embedder_choice.get_embedder().name
+    return "" if find_current_calibration() is not None else embedder_choice.get_embedder().name
 
 
 def describe_missing_calibration(embedder: str) -> str:
@@ -117,7 +117,7 @@ def read_calibration(embedder: str) -> Calibration | None:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted calibration.
+    """A calibration that was fitted to an embedder.
 
     ``separation`` is the share of questions that are closer to their own passage than to another.
     """

@@ -119,7 +119,7 @@ def find_distribution_problem() -> str:
     return f"These nodes do not answer: {', '.join(lost)}." if lost else ""
 
 
-def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
+def distribute_tables(report: Callable[[str], None], shards: int | None = None) -> None:
     """Distribute the tables over ``shards`` shards, or finish an interrupted distribution. Raises: DatabaseError."""
     count = (
         count_shards() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))

@@ -28,10 +28,10 @@ LONGEST_TEXT_KEPT = 300
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """The state of a collection during a search.
+    """The state of a collection's statistics at the start of a search.
 
-    ``names`` are slug and name. ``edition`` changes whenever the collection's statistics are written, also by a
-    restored backup.
+    ``names`` are slug and name. ``edition`` changes whenever the collection's statistics are written, also when a
+    backup is restored.
     """
 
     pk: int

@@ -15,7 +15,10 @@ _PREPARING_LOCK = 7_263_515
 
 
 class PreparedCommand(BaseCommand):
-    """A command that migrates the embedded database first, so that it works before the site's first start."""
+    """Base class of commands that first migrate the embedded database.
+
+    So they also work before the site's first start.
+    """
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._migrate_embedded_database()

@@ -15,7 +15,7 @@ from retrieval.text.terms import DIMENSIONS
 
 
 class Chunk(models.Model):
-    """A passage: the unit that is ranked, quoted and cited.
+    """A passage: a part of a document, which is ranked, quoted and cited as a whole.
 
     ``content`` is the document's ``text[start:end]``. ``bm25`` has the BM25 weights of the lexemes, at dimensions that
     are hashes of the lexemes.
@@ -74,7 +74,7 @@ class Chunk(models.Model):
 
 
 class Embedder(models.Model):
-    """An embedder: a model with a precision and a number of dimensions. The vectors of exactly one are searched.
+    """An embedding model with a precision and a number of dimensions. Only the vectors of one embedder are searched.
 
     ``options`` are the choices in the admin (``embedder_choice.build_chosen``).
     """
@@ -99,8 +99,8 @@ class Embedder(models.Model):
 class EmbedderCalibration(models.Model):
     """The calibration of an embedder's cosines, fitted to this site's documents (`retrieval.index.closeness`).
 
-    If a server changes its model, ``name`` stays the same. The row of a former embedder is kept, because the site may
-    return to it.
+    If a server changes its model, ``name`` stays the same. Rows of earlier embedders are kept, because the site may
+    return to them.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -139,7 +139,7 @@ class ChunkEmbedding(models.Model):
 class IndexCheck(models.Model):
     """The result of one check of the index against documents and files.
 
-    ``inconsistencies`` are objects with kind, collection, count, examples, repaired.
+    Each of ``inconsistencies`` is an object with kind, collection, count, examples and repaired.
     """
 
     finished_at = models.DateTimeField(_("time"), auto_now_add=True)
@@ -156,7 +156,7 @@ class IndexCheck(models.Model):
 
 
 class Lexeme(models.Model):
-    """How many chunks of a collection contain a lexeme, for BM25's inverse document frequency."""
+    """The number of chunks of a collection that contain a lexeme, for BM25's inverse document frequency."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()
@@ -178,7 +178,7 @@ class Lexeme(models.Model):
 class Table(models.Model):
     """A table in a document's text, from which answers are computed.
 
-    ``columns`` contains [name, kind, unit] of each column.
+    ``columns`` is a list with [name, kind, unit] of each column.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="tables")
@@ -198,8 +198,9 @@ class Table(models.Model):
 
 
 class TableRow(models.Model):
-    """A row of a table. ``values`` are typed. ``cells`` are [start, end] in the document's text.
+    """A row of a table.
 
+    ``values`` are the cells' typed values. ``cells`` is a list of [start, end] of each cell in the document's text.
     ``labels`` are the row's text cells, reduced to letters and digits.
     """
 

@@ -12,9 +12,9 @@ from core.users import is_active, is_superuser, list_groups
 
 
 class TextSearchConfiguration(models.TextChoices):
-    """The text-search configurations of PostgreSQL that the site offers.
+    """A text-search configuration of PostgreSQL that the site offers.
 
-    `simple` only splits text into words and lower-cases them. With `auto`, each document's language decides.
+    `simple` only splits text into words and lower-cases them. With `auto`, the language of each document decides.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -55,7 +55,7 @@ class Visibility(models.TextChoices):
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):
-    """Collections by what a user may do with them now. A superuser may do everything."""
+    """Queries for the collections in which a user may do something now. A superuser may do everything."""
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
         """Return the collections that ``user`` may read, except documents that are restricted to others."""
@@ -215,7 +215,7 @@ BUILT_IN_FILTERS = {
 
 
 class CollectionGrant(models.Model):
-    """A role of a user or group in a collection. A role includes the roles before it."""
+    """A role of a user or group in a collection. A role includes the rights of the roles before it."""
 
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")
@@ -263,9 +263,9 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 class CollectionStatistics(models.Model):
     """Figures of a collection for keyword search, updated in the transaction that changes its chunks.
 
-    ``reference_length`` is the mean chunk length with which the stored term weights were computed. It follows
-    ``total_length / chunks`` only roughly, because a change means computing all weights again. ``version`` changes with
-    the chunks, so data with another version are out of date.
+    ``reference_length`` is the mean chunk length with which the stored term weights were computed. It is close to
+    ``total_length / chunks`` but not equal, because all weights must be computed again when it changes. ``version``
+    changes with the chunks, so cached data with another version are out of date.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

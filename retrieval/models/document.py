@@ -14,17 +14,17 @@ from core.jobs import Job
 from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
-from retrieval.models.left_out import KINDS, explain, summarise
+from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
 from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
 from retrieval.models.natural_order import build_sort_key
-from retrieval.models.webhook import Webhook, announce
+from retrieval.models.webhook import Webhook, announce_event
 
 
 class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
     Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
-    upright page. After a ``failure``, the page is not tried again with the same ``recipe``.
+    upright page. After a ``failure``, OCR tries the page again only if its ``recipe`` has changed.
     """
 
     content_hash = models.CharField(max_length=64)
@@ -164,7 +164,7 @@ class Document(Job):
             has_ended = super().end(status, error, **values)
             if has_ended and status == self.FAILED:
                 names = {"source": self.source, "collection": self.collection.slug}
-                announce(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
+                announce_event(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
         return has_ended
 
     def become_ready(self, passages: int) -> None:
@@ -179,18 +179,18 @@ class Document(Job):
     @property
     def notice(self) -> str:
         """The content of the file that was not read, as a sentence in the page's language; empty if all was read."""
-        return explain(self.left_out)
+        return explain_left_out(self.left_out)
 
     @property
     def not_read(self) -> str:
         """How much was not read, by kind, in the page's language; empty if all was read."""
-        return summarise(self.left_out)
+        return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:
         """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""
-        Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
+        Document.objects.filter(pk__in=self.list_own_and_member_ids()[1:]).update(metadata=self.metadata)
 
-    def list_with_members(self) -> list[int]:
+    def list_own_and_member_ids(self) -> list[int]:
         found = parents = [self.pk]
         while parents:
             parents = list(Document.objects.filter(parent__in=parents).values_list("pk", flat=True))
@@ -203,9 +203,9 @@ class Document(Job):
 
 
 class DocumentText(models.Model):
-    """The canonical text of the version that is searched. Offsets of chunks refer to it.
+    """The text of a document, in the version that is searched. Offsets of chunks refer to it.
 
-    ``pages`` contains [number, start, end], ``sections`` [start, level, title], both sorted by start.
+    Each of ``pages`` is [number, start, end], each of ``sections`` [start, level, title]. Both are sorted by start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")

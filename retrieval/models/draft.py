@@ -20,8 +20,8 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 class Draft(Job):
     """A working copy of a collection. Readers do not see its changes before it is published.
 
-    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` counts
-    attempts to publish. ``objections`` are those of the gates.
+    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` is the
+    number of attempts to publish it. ``objections`` are the reasons of gates against it.
     """
 
     class Status(models.TextChoices):

@@ -51,12 +51,12 @@ _ADVICE = {
 }
 
 
-def summarise(left_out: Iterable[LeftOutRow]) -> str:
+def summarise_left_out(left_out: Iterable[LeftOutRow]) -> str:
     """Return a text such as "3 comments, 1 chart"; empty if all was read."""
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 
-def explain(left_out: Iterable[LeftOutRow]) -> str:
+def explain_left_out(left_out: Iterable[LeftOutRow]) -> str:
     """Return the unread content with its first names, and advice what to do; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:

@@ -12,7 +12,7 @@ from retrieval.profile_settings import ProfileSettings, from_json
 
 
 class VersionIsFixed(TypeError):
-    """A programming error: a saved version must not change."""
+    """A programming error: code tried to change a saved version."""
 
 
 class SearchProfile(models.Model):
@@ -74,7 +74,7 @@ class SearchProfileVersion(models.Model):
 
 
 class Publication(models.Model):
-    """A record of one publication, with the gates' objections and the reason to override them."""
+    """A record of one publication, with the objections of gates and the reason to override them."""
 
     version = models.ForeignKey(
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")

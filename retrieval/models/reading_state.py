@@ -6,10 +6,11 @@ from retrieval.models.source import Source
 
 
 class ReadingState(models.Model):
-    """How far an incremental source was read and saved.
+    """The point up to which an incremental source was read and its items were saved.
 
-    ``messages`` are the connector's STATE messages, with which its next call begins. ``setup`` is a hash of the
-    settings to which they belong. ``began_run`` is the run that began to read everything, if this is not complete yet.
+    ``messages`` are the connector's STATE messages, which are passed to its next call. They are only valid for settings
+    with the hash ``setup``. ``began_run`` is the number of the run that began to read the whole source, or None if the
+    whole source was read.
     """
 
     source = models.OneToOneField(Source, models.CASCADE, related_name="reading_state")

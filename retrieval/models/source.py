@@ -28,10 +28,10 @@ DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "securit
 
 
 class Source(SecretHolder):
-    """A source, such as a website or folder, from which a collection's documents are read.
+    """A website, folder or other place from which a collection's documents are read.
 
-    ``options`` depend on the kind. ``secret`` contains their secret part, encrypted. ``found`` is what a preview found
-    in the source, such as a connector's streams.
+    ``options`` depend on the kind. ``secret`` is their secret part, encrypted. ``found`` is the result of the last
+    preview, such as a connector's streams.
     """
 
     SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
@@ -97,10 +97,10 @@ class Source(SecretHolder):
 
 
 class SourceRun(Job):
-    """One synchronisation of a source, as a job. A preview only reports.
+    """One run of a source: a job that updates the documents from the source. A preview reports and changes nothing.
 
-    The numbers count the items so far. ``removed`` counts deleted documents. ``kept_back`` counts deletions that wait
-    for consent (``may_remove``).
+    The numbers count the items so far. ``removed`` counts deleted documents. ``kept_back`` counts deletions that need
+    an admin's consent (``may_remove``).
     """
 
     class Status(models.TextChoices):
@@ -154,12 +154,12 @@ class SourceRun(Job):
 
 
 class SourceItem(models.Model):
-    """The state of a source's item when it was last listed, and its document.
+    """An item of a source when it was last listed, and its document.
 
     ``key`` is its id in the source, ``name`` the document's source. ``fingerprint`` shows whether it has changed.
-    ``validators`` are headers for a conditional request. ``links`` are arguments of ``RemoteItem``. ``readers`` are the
-    names on this site that may read it, or EVERYBODY; None if the source takes over no readers. ``own_groups`` are the
-    groups that a record or a curator set in addition.
+    ``validators`` are headers for a conditional request. ``links`` are the arguments of each linked ``RemoteItem``.
+    ``readers`` are the users and groups of this site that may read it, or EVERYBODY; None if the source does not import
+    rights. ``own_groups`` are groups that a record or a curator added.
     """
 
     class Outcome(models.TextChoices):

@@ -18,7 +18,7 @@ PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(SecretHolder):
-    """An address to which the listed ``events`` are sent. The encrypted ``secret`` signs the messages."""
+    """An address to which the site sends the chosen ``events``. The encrypted ``secret`` signs the messages."""
 
     SECRET_PURPOSE = "retrieval.webhooks"  # noqa: S105 (the name of a purpose)
 
@@ -99,7 +99,7 @@ class WebhookDelivery(Job):
         return super().end(status, error, finished_at=timezone.now(), **values)
 
 
-def announce(event: str, payload: Mapping[str, Any]) -> int:
+def announce_event(event: str, payload: Mapping[str, Any]) -> int:
     """Queue the event for every active webhook that lists it, and return their number.
 
     Call it in the transaction of the change that causes the event.

@@ -33,10 +33,10 @@ class ReaderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """A group of readers, with the rule that lets them read.
+    """A group of accounts that may read something, with the rule that allows it.
 
     ``accounts`` is a condition on accounts; it also matches accounts that are switched off. ``name`` is the name of a
-    group or an account. ``is_granted`` is true if a grant names the group or account.
+    group or an account. If ``is_granted`` is true, a grant names this group or account.
     """
 
     kind: ReaderKind

@@ -32,9 +32,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A chosen value or range, as a label that the reader can remove.
+    """A label for a filter's chosen value or range. The reader can remove it.
 
-    ``token`` identifies it for :func:`remove_chip`.
+    ``token`` is the argument of :func:`remove_chip`.
     """
 
     field: str
@@ -45,9 +45,9 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class FormFilter:
-    """A filter in a form.
+    """A filter as a form shows it.
 
-    Each of ``options`` is a value and whether it is chosen; ``first`` and ``last`` are a range.
+    Each of ``options`` is a value and whether it is chosen. ``first`` and ``last`` are the ends of the chosen range.
     """
 
     offered: OfferedFilter

@@ -65,8 +65,8 @@ class OfferedValue:
 class OfferedFilter:
     """A filter with the values in the documents that a reader may read.
 
-    ``values`` are sorted by label. If ``has_more`` is true, they are only the most frequent. ``first`` and ``last`` are
-    the lowest and highest date (ISO) or number, as text.
+    ``values`` are sorted by label. If ``has_more`` is true, they are only the most frequent values. ``first`` and
+    ``last`` are the lowest and highest date (ISO) or number, as text.
     """
 
     field: str
@@ -79,7 +79,7 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The name of the member of the API's `filters` in which this filter belongs."""
+        """The key in the API's `filters` object under which the values of this filter are sent."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 

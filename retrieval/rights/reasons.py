@@ -17,7 +17,10 @@ from retrieval.models.source import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A decision and the rule that decided. ``remark`` names another obstacle, or is empty."""
+    """The decision whether a user sees a document, and the rule that decided.
+
+    ``remark`` names another obstacle, or is empty.
+    """
 
     is_seen: bool
     rule: str

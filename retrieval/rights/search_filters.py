@@ -57,7 +57,7 @@ def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> Sear
     return replace(filters, readers=find_readers(filters.collections, user))
 
 
-def unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
+def build_unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters for all documents, without anyone's rights, for commands. Raises: InvalidQuery."""
     return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 

@@ -95,7 +95,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
 _WHOLE_SECTIONS = 3
 
 
-def assemble(
+def assemble_context(
     hits: Sequence[Hit],
     load_neighbours: LoadNeighbours,
     *,

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from django.db.models.functions import Left
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
 from retrieval.text.block import from_rows
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize
+from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
 from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def load_stored_chunks(
         )
     else:
         columns.append("NULL::bytea")
-    rows = fetch(
+    rows = fetch_rows(
         "SELECT chunk.id, chunk.collection_id, language, CASE WHEN questions_edited THEN canonical_questions END, "
         f"{', '.join(columns)} FROM retrieval_chunk AS chunk "
         f"JOIN retrieval_document AS document ON document.id = chunk.document_id {joined}"
@@ -125,7 +125,7 @@ _SELECT = (
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
-    rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
+    rows = fetch_rows(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
     return {row[0]: _build_passage(row) for row in rows}
 
 
@@ -142,9 +142,9 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
     ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. If there is
     no embedder or no calibration, only equal wordings match.
     """
-    asked = normalize(question)
-    found = {pk for pk, wordings in given.items() if asked in map(normalize, wordings)}
-    calibration = current_calibration() if given and not found else None
+    asked = normalize_question(question)
+    found = {pk for pk, wordings in given.items() if asked in map(normalize_question, wordings)}
+    calibration = find_current_calibration() if given and not found else None
     if calibration is None:
         return frozenset(found)
     try:
@@ -166,7 +166,7 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
     A passage is returned if it is at most ``expand`` ordinals away, or if it overlaps the stretch's text range and is
     at most FARTHEST_PLACES ordinals away. The stretch's own passage is not returned.
     """
-    rows = fetch(
+    rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
         "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "
         f"AND chunk.ordinal BETWEEN wanted.ordinal - {FARTHEST_PLACES:d} AND wanted.ordinal + {FARTHEST_PLACES:d} "

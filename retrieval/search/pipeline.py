@@ -20,13 +20,13 @@ from django.utils.translation import gettext as _
 
 from core import database
 from core.exceptions import RagsiteError
-from core.metrics import begin_at_zero
+from core.metrics import start_at_zero
 from core.read_once import read_once
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.active_embedder import begin_encoding, is_lagging
-from retrieval.index.closeness import current_calibration
+from retrieval.index.closeness import find_current_calibration
 from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
@@ -34,7 +34,7 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
-from retrieval.search.ranking.fusion import boost, fuse, merge_searches
+from retrieval.search.ranking.fusion import apply_boosts, fuse_rankings, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
 from retrieval.search.ranking.preferences import Strengths, put_own_language_first
@@ -46,12 +46,12 @@ from retrieval.search.ranking.retrievers import (
     run_retrievers,
 )
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
-from retrieval.search.understanding.classification import classify
+from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
 from retrieval.search.understanding.named_subject import name_subject
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
 from retrieval.types import (
     Candidate,
@@ -67,7 +67,7 @@ from retrieval.types import (
 )
 
 logger = logging.getLogger(__name__)
-begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
+start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
 # Boosts, in standard deviations of the fused scores. NAMED_COLLECTION: the question names the passage's collection.
@@ -80,7 +80,7 @@ GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """A clock that records the milliseconds of each stage of a search, in the order in which the stages end."""
+    """A clock that records the milliseconds of each stage of a search."""
 
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
@@ -97,7 +97,10 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search of a question: its text, its weight in the sum of all searches, and the retrievers' results."""
+    """The search for one text, and the retrievers' results.
+
+    A question may be searched in several texts; ``weight`` is the weight of this search in the sum of the scores.
+    """
 
     query: str
     weight: float
@@ -110,8 +113,8 @@ class _Question:
     """A question in the forms in which it is searched.
 
     ``asked`` is the question as typed. ``text`` is the corrected and completed question. ``joined`` is ``text`` after
-    the previous questions of the conversation, or empty if the question is searched without them. ``reformulation`` is
-    None if the caller of `search` chose a published method.
+    the previous questions of the conversation; it is empty if the question is searched alone. ``reformulation`` is None
+    if the caller of `search` chose a published method.
     """
 
     asked: str
@@ -136,7 +139,7 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    ``lists`` has the fused candidates of each search, best first. They include the passages of ``tried``.
+    Each of ``lists`` has the fused candidates of one search, best first, and also the passages of ``tried``.
     """
 
     question: _Question
@@ -232,7 +235,7 @@ def _prepare_question(
         text = reformulation.query
     # Vectors are computed in the background while the database looks up words. A corrected question is encoded again.
     if tuned.method is not SearchMethod.LEXICAL:
-        for searched in filter(None, (parse(text).text, join_questions(text, joined_with))):
+        for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
@@ -240,7 +243,7 @@ def _prepare_question(
         # The keyword retriever looks the words up again, and reports a failure if there is one.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
-        return _Question(asked, text, "", (), None, classify(text))
+        return _Question(asked, text, "", (), None, classify_question(text))
     if tuned.fuzzy:
         reformulation = correct_spelling(reformulation, filters)
     text = reformulation.query
@@ -252,7 +255,7 @@ def _prepare_question(
         joined=join_questions(text, joined_with),
         history=joined_with,
         reformulation=reformulation,
-        classification=classify(text),
+        classification=classify_question(text),
         named_collections=find_named_collections(text, filters.collections) if len(filters.collections) > 1 else (),
         section=section,
         codes=find_codes(text) - {section and section[1]},
@@ -347,7 +350,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     if tuned.weights is not None or tuned.method is not SearchMethod.ZSCORE:
         return tuned
     try:
-        fitted = current_calibration()
+        fitted = find_current_calibration()
     except (RagsiteError, ImproperlyConfigured):
         return tuned  # the vector retriever reports the error
     share = fitted.vector_weight if fitted is not None else None
@@ -388,7 +391,7 @@ def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[i
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
         return [
-            fuse(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
+            fuse_rankings(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
             for each in searches
         ]
 
@@ -398,7 +401,7 @@ def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]
 
 
 def _make_strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
-    calibration = current_calibration()
+    calibration = find_current_calibration()
     if calibration is None or not lists[0]:
         return None
     known = search.known
@@ -431,11 +434,11 @@ def _rank_candidates(
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
-            fused = boost(fused, boosts, metadata)
+            fused = apply_boosts(fused, boosts, metadata)
     watch.record_stage("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
-        wordings = {parse(each.query).text: each.weight for each in searches}
+        wordings = {parse_question(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
             fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)

@@ -20,7 +20,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
 from retrieval.tables.answering import describe
-from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
+from retrieval.tables.choosing import Nearness, TableChoice, choose_part, weigh_names
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
@@ -55,7 +55,7 @@ def show_table(
     if table is None:
         return None
     near_rows = _find_rows_of_hits(table, known, passages)
-    return _load_shown(choose(question, known, make_nearness(known), near_rows), known, table, language)
+    return _load_shown(choose_part(question, known, make_nearness(known), near_rows), known, table, language)
 
 
 def _weigh_hit_rank(known: KnownTable, passages: Sequence[Passage]) -> float:

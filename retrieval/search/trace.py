@@ -23,7 +23,7 @@ class Hit:
 
 
 class StageStatus(StrEnum):
-    """The outcome of a retriever or reranker. Results are used only if it is `ok`."""
+    """The outcome of a retriever or reranker. Its results are used only if this is `ok`."""
 
     OK = "ok"
     OFF = "off"

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from core.exceptions import LeaseLost
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
@@ -51,7 +51,7 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """Counts of a run's items by outcome, including earlier attempts of the run.
+    """Counts the items of a run by outcome. Earlier attempts of the run are included.
 
     ``details`` has the names of the first items of some outcomes, for the log of the run.
     """
@@ -111,7 +111,7 @@ def check_content(data: bytes, name: str) -> None:
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
-        formats.detect(data, name)
+        formats.detect_format(data, name)
     except DocumentRejected as error:
         said, is_unknown, _formats = str(error).partition("; supported are ")
         if is_unknown:
@@ -184,7 +184,7 @@ class Comparison:
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
         """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
         listed = deque[RemoteItem]()
-        with deadline.limit(LISTING_SECONDS) as limit:
+        with deadline.limit_time(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
                     listed.append(found)
@@ -265,7 +265,7 @@ class Comparison:
         except (ItemFailed, AddressRefused) as error:
             self._record_failure(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
-            if reason := reason_not_to_bring(self._source.collection):
+            if reason := find_reason_not_to_add(self._source.collection):
                 raise SourceRefused(reason) from error
             self._record_failure(found, item, str(error))
         # The links of an item that cannot be read are followed as before.
@@ -273,7 +273,7 @@ class Comparison:
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
         """Give a stored document the readers that the source names, even if its content is unchanged."""
-        readers = self._wanted_readers[found.key] = taken.find(found, item)
+        readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
         elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
@@ -284,7 +284,7 @@ class Comparison:
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
                         if document is not None:
-                            taken.change(item, document, of_source, readers)
+                            taken.change_readers(item, document, of_source, readers)
                             item.save(update_fields=["readers", "own_groups"])
                             self._run.write(details=self._tally.details)
                             self._has_read = True
@@ -327,7 +327,7 @@ class Comparison:
                         self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
-                        self._readers.begin(item, submission.document, of_source, readers, fetched.metadata)
+                        self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
                 # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
                 # again.
@@ -424,7 +424,7 @@ class Comparison:
         if item.key in self._present or item.key in self._visited:
             return item.key not in self._present
         has_listed_all = connector.broke_off is None
-        return has_listed_all and (item.is_held or connector.covers(item.key, item.seen_by_run or 0))
+        return has_listed_all and (item.is_held or connector.is_deletion(item.key, item.seen_by_run or 0))
 
     def _remove_gone(self, connector: Connector) -> None:
         gone = [item for item in self._items.values() if self._is_gone(connector, item)]

@@ -26,7 +26,7 @@ from lxml import etree
 
 from core import deadline
 from core.encryption import parse_origin
-from core.http_client import bounded_client
+from core.http_client import build_bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -70,7 +70,7 @@ _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
-def resolve(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """Return the allowed addresses of ``host``. Connect only to them, because another lookup may differ.
 
     Raises: AddressRefused if an address is not allowed, SourceUnavailable if there is none.
@@ -181,7 +181,7 @@ class Response:
 
 
 class Client:
-    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``."""
+    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``, not to other addresses."""
 
     def __init__(
         self,
@@ -196,8 +196,8 @@ class Client:
         self._headers = dict(headers)
         self._request_seconds = request_seconds
         seconds = settings.SOURCE_TIMEOUT_SECONDS
-        self._client = bounded_client(
-            resolve,
+        self._client = build_bounded_client(
+            resolve_host,
             timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
             headers={"User-Agent": USER_AGENT},
             trust_env=False,
@@ -227,7 +227,7 @@ class Client:
         ``most_bytes`` is the size limit of the body, by default that of a document. Raises: SourceUnavailable without a
         response in time; ItemRejected if the body is too large; AddressRefused.
         """
-        with deadline.limit(self._request_seconds):
+        with deadline.limit_time(self._request_seconds):
             for _hop in range(redirects + 1):
                 response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
                 target = response.headers.get("location", "")

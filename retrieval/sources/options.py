@@ -21,7 +21,7 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
 from retrieval.sources.item_metadata import forget_readers, share_source_metadata
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 
 
@@ -45,7 +45,7 @@ def check_server(server: str) -> None:
     An unknown host is valid, because it may exist at the first run.
     """
     try:
-        resolve(urlsplit(server).hostname or server, 443)
+        resolve_host(urlsplit(server).hostname or server, 443)
     except AddressRefused as error:
         raise ValidationError(str(error)) from error
     except (SourceUnavailable, ValueError):
@@ -60,7 +60,7 @@ class AddressInput(forms.URLInput):
 class AddressField(forms.URLField):
     """A form field for a web address. It must not contain a password, because addresses are shown.
 
-    ``is_asked`` says that the site itself sends requests there. Otherwise the address may be in any network.
+    If ``is_asked`` is true, the site sends requests to the address, so it must be in an allowed network.
     """
 
     widget = AddressInput
@@ -83,7 +83,10 @@ SECRET_HELP = _(
 
 
 class SecretField(forms.CharField):
-    """A form field for a secret, which is stored encrypted and never shown. If empty, the stored secret is kept."""
+    """A form field for a secret, which is stored encrypted and never shown.
+
+    If it is empty, the stored secret is kept.
+    """
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -92,7 +95,7 @@ class SecretField(forms.CharField):
         super().__init__(required=False, max_length=2000, strip=False, **kwargs)
 
 
-def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
+def warn_about_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
     if row.was_secret_removed:
         messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 

@@ -21,11 +21,11 @@ class SourceRefused(RagsiteError):
 
 
 class AddressRefused(SourceRefused):
-    """An address is in the site's own network, and no setting allows it."""
+    """An error: an address is in the site's own network, and no setting allows it."""
 
 
 class SourceUnavailable(RagsiteError):
-    """An error: the source does not answer now. The run is retried, after ``pause`` if it is given."""
+    """An error: the source does not respond now. The run is tried again, after ``pause`` if it is not None."""
 
     def __init__(self, message: str, pause: timedelta | None = None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class SourceUnavailable(RagsiteError):
 
 
 class TimeIsUp(RagsiteError):
-    """The time of this attempt at a run is over. The next attempt continues."""
+    """An error: the time of this attempt at a run is over. The next attempt continues."""
 
 
 class ItemFailed(RagsiteError):
@@ -41,23 +41,23 @@ class ItemFailed(RagsiteError):
 
 
 class ItemRejected(ItemFailed):
-    """The item cannot become a document. It is read again only after it has changed."""
+    """An error: the item cannot become a document. It is read again only after it has changed."""
 
 
 class ItemGone(RagsiteError):
-    """An item that was listed, or to which another item links, does not exist."""
+    """An error: an item does not exist, although the source listed it or another item links to it."""
 
 
 class ItemDeleted(ItemGone):
-    """The source says that the item was deleted. The message is for the log of the run."""
+    """An error: the item was deleted in the source. The message is for the log of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemReaders:
-    """Who may read an item in its source.
+    """The groups and users that may read an item in its source.
 
-    ``groups`` and ``users`` are names in the source; a mail address is the best name of a user. If the readers could
-    not be read, ``unread`` is the reason, and all else is empty.
+    Their names are the source's; a mail address is the best name of a user. If the readers could not be read,
+    ``unread`` is the reason, and all other fields are empty.
     """
 
     groups: tuple[str, ...] = ()
@@ -68,12 +68,12 @@ class ItemReaders:
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem:
-    """An item in the list of a source.
+    """An item that a source lists, such as a page or file.
 
-    ``key`` identifies the item and never changes. ``name`` is a path. It shows the format, and patterns are compared
-    with it unless ``is_entry``. If ``fingerprint`` is as before, the content is unchanged; with an empty one, the item
-    is requested in each run. ``depth`` is the number of links from the start page. ``readers`` are listed in each run,
-    if the kind can tell them.
+    ``key`` identifies the item and never changes. ``name`` is a path whose extension shows the format. The source's
+    patterns are compared with it, unless ``is_entry`` is true. If ``fingerprint`` has not changed, the content is not
+    read again; if it is empty, the item is read in each run. ``depth`` is the number of links from the start page.
+    ``readers`` are read in each run, if the kind of source supports this.
     """
 
     key: str
@@ -88,10 +88,11 @@ class RemoteItem:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The content of an item.
+    """The content of an item, read from its source.
 
-    If ``data`` is None, the item becomes no document, for a ``reason`` that the run shows, and only its ``links`` are
-    followed. ``name`` replaces the item's name. ``metadata`` are for the document; the value None removes a name.
+    If ``data`` is None, no document is made of the item: the run shows the ``reason``, and the site only follows the
+    ``links``. ``name`` replaces the item's name, unless it is empty. ``metadata`` is added to the document's metadata;
+    a key whose value is None is removed from it.
     """
 
     data: bytes | None
@@ -104,9 +105,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a kind of source cannot be used now; with ``is_partial``, why some of its sources cannot.
+    """A reason why a kind of source cannot be used now.
 
-    ``sentence`` is for a curator. ``setting`` is the setting that an administrator of the server must change, or empty.
+    If ``is_partial`` is true, only some sources of this kind cannot be used. ``sentence`` is for a curator. ``setting``
+    is the setting that an administrator of the server must change, or empty.
     """
 
     sentence: str
@@ -115,10 +117,10 @@ class Obstacle:
 
 
 class Connector:
-    """A kind of source, and an open connection to one. Use it in a `with` statement, in one thread.
+    """Base class of the kinds of source. An object is an open connection to one source.
 
-    ``options`` are the values of the fields of ``form``, with decrypted secrets. ``number`` is the source's id.
-    ``samples`` are documents for a preview.
+    Use it in a `with` statement, in one thread. ``options`` are the values of the fields of ``form``, with decrypted
+    secrets. ``number`` is the source's id. ``samples`` are documents for a preview.
     """
 
     name: str
@@ -175,17 +177,18 @@ class Connector:
         """Yield all items of the source. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
 
-    def covers(self, key: str, last_run: int) -> bool:
+    def is_deletion(self, key: str, last_run: int) -> bool:
         """Return whether an item that was not listed is deleted. ``last_run`` is the last run that listed it."""
         return True
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
-        """Store how far the source was read, in the current transaction.
+        """Store the point up to which the source was read, in the current transaction.
 
-        The first ``saved`` listed items are saved. If ``is_all`` is true, all are, and deleted items were handled.
+        The documents of the first ``saved`` listed items are stored. If ``is_all`` is true, all items are, and the
+        documents of deleted items were removed.
         """
 
-    def address_of(self, name: str) -> str:
+    def build_address(self, name: str) -> str:
         """Return the address at which readers can open the file; empty without the option base_url."""
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""

@@ -23,8 +23,8 @@ from core.exceptions import RagsiteError
 from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
-from retrieval.documents.submission import check_size, read_upload, requeue, submit
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
+from retrieval.documents.submission import check_size, read_upload, requeue_document, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
 from retrieval.sources.item_metadata import combine_pushed
@@ -43,7 +43,7 @@ class PushOutdated(RagsiteError):
 
 
 class PushBusy(RagsiteError):
-    """An error: the collection's documents may not be changed now. The API answers 409."""
+    """An error: the collection's documents cannot be changed now. The API answers 409."""
 
 
 class PushForbidden(RagsiteError):
@@ -56,10 +56,10 @@ class SourceGone(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A document that a program sent. A field that is None was not sent, and stays as it is.
+    """A document that a program sent. A field that is None was not sent, and does not change.
 
-    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the readers of
-    earlier requests.
+    ``extension`` decides the format. ``readers`` are names of groups. If ``is_for_everybody`` is true, the readers of
+    earlier requests are removed.
     """
 
     external_id: str
@@ -88,7 +88,7 @@ def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
     return read_upload(upload, name), PurePosixPath(name).suffix[:_LONGEST_EXTENSION]
 
 
-def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
+def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
     """Store the sent document, and queue it if it has changed. Return the item, with its document.
 
     Raises: DocumentRejected, PushOutdated, PushBusy, PushForbidden, SourceGone, DiskFull.
@@ -134,7 +134,9 @@ def put(source: Source, user: AnyUser, push: Push) -> PushedItem:
         return _record(item, Result.ADDED if document is None else Result.CHANGED, user, push.changed_at)
 
 
-def delete(source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None) -> PushedItem | None:
+def delete_document(
+    source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None
+) -> PushedItem | None:
     """Delete the item's document. Return the item; None if nothing was ever sent with this id.
 
     If ``changed_at`` is given, the deletion is remembered, and an earlier state that arrives later is refused. Raises:
@@ -164,7 +166,7 @@ def _lock_source(source: Source) -> Iterator[dict[str, object]]:
             with lock_for_change(source.collection_id):
                 yield metadata
     except DocumentRejected as error:
-        if reason := reason_not_to_bring(source.collection):
+        if reason := find_reason_not_to_add(source.collection):
             raise PushBusy(reason) from error
         raise
 
@@ -218,5 +220,5 @@ def _choose_name(source: Source, push: Push, document: Document | None) -> str:
 def _update_description(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
     document.title, document.url = push.title or document.title, push.url or document.url
     document.metadata = document.metadata if metadata is None else metadata
-    requeue(document)
+    requeue_document(document)
     document.copy_metadata_to_members()

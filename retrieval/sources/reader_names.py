@@ -77,7 +77,10 @@ class TakesReaders(forms.Form):
 
 
 class NameTable:
-    """Translates names of readers in a source to names here. ``unmatched`` are names that nobody here has."""
+    """Translates names of readers in a source to names on this site.
+
+    ``unmatched`` are names that have no match here.
+    """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         lines: Iterable[str] = options.get("reader_names") or []

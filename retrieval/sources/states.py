@@ -32,30 +32,30 @@ class SourceState(models.TextChoices):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A source's state. ``active`` is its current run or preview, ``last`` its newest run that has ended."""
+class SourceStatus:
+    """The state of a source: its current run or preview (``active``), and its newest run that has ended (``last``)."""
 
     state: SourceState
     active: SourceRun | None
     last: SourceRun | None
 
 
-def find_standing(source: Source) -> Standing:
-    return find_standings([source])[source.pk]
+def find_source_status(source: Source) -> SourceStatus:
+    return find_source_statuses([source])[source.pk]
 
 
-def find_standings(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
+def find_source_statuses(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, SourceStatus]:
     """Return the state of each source by its id. It takes three queries."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
     ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
     last = {run.source_id: run for run in ended}
     success = dict(ended.filter(status=SourceRun.Status.DONE).values_list("source_id", "finished_at"))
-    standings = {}
+    statuses = {}
     for source in sources:
         runs = active.get(source.pk), last.get(source.pk)
-        standings[source.pk] = Standing(_find_state(source, *runs, success.get(source.pk)), *runs)
-    return standings
+        statuses[source.pk] = SourceStatus(_find_state(source, *runs, success.get(source.pk)), *runs)
+    return statuses
 
 
 def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
@@ -101,5 +101,5 @@ def _show_time(moment: datetime | None) -> str:
 
 
 def count_states() -> dict[str, int]:
-    states = [standing.state for standing in find_standings(Source.objects.all()).values()]
+    states = [status.state for status in find_source_statuses(Source.objects.all()).values()]
     return {state.value: states.count(state) for state in SourceState}

@@ -16,7 +16,7 @@ from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_bring
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
 from retrieval.sources.comparing import Comparison
@@ -39,13 +39,13 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     If ``takes_turns`` is set, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status
     is then FAILED, or WAITING with the time of the next attempt if a retry may help.
     """
-    run = _lease_if_slot_free(run_id) if takes_turns else _lease(run_id)
+    run = _lease_if_slot_free(run_id) if takes_turns else _lease_run(run_id)
     if run is None:
         return None
     started = time.monotonic()
     try:
         with heartbeat(run):
-            _attempt(run)
+            _attempt_run(run)
     except LeaseLost as error:
         logger.info("%s", error)
         return None
@@ -65,7 +65,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     return run
 
 
-def _lease(run_id: int) -> SourceRun | None:
+def _lease_run(run_id: int) -> SourceRun | None:
     rows = SourceRun.unfinished().select_related("source__collection")
     return acquire_lease(rows, run_id, status=SourceRun.RUNNING, error="")
 
@@ -77,18 +77,18 @@ def _lease_if_slot_free(run_id: int) -> SourceRun | None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
-            return _lease(run_id)
+            return _lease_run(run_id)
         waiting = SourceRun.objects.filter(pk=run_id, status=SourceRun.WAITING)
         waiting.update(retry_at=Now() + TURN_AWAITED, enqueued_at=None)
         return None
 
 
-def _attempt(run: SourceRun) -> None:
+def _attempt_run(run: SourceRun) -> None:
     source = run.source
     kind = KINDS.get(source.kind)
     if kind is None:
         raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
-    if reason := reason_not_to_bring(source.collection):
+    if reason := find_reason_not_to_add(source.collection):
         raise SourceRefused(reason)
     with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
@@ -147,26 +147,26 @@ def request_due_runs() -> int:
     return requested
 
 
-def pause(source: Source) -> None:
+def pause_source(source: Source) -> None:
     """Stop the active run, and begin no other until the source is resumed. Changes already made stay."""
     with transaction.atomic():
         source.is_paused = True
         source.save(update_fields=["is_paused"])
-        stop(source)
+        stop_run(source)
 
 
-def resume(source: Source) -> None:
+def resume_source(source: Source) -> None:
     source.is_paused = False
     source.next_run_at = timezone.now()
     source.save(update_fields=["is_paused", "next_run_at"])
 
 
-def stop(source: Source) -> None:
+def stop_run(source: Source) -> None:
     active = source.runs.filter(status__in=SourceRun.ACTIVE)
     active.update(status=SourceRun.Status.STOPPED, lease=None, retry_at=None, finished_at=timezone.now())
 
 
-def delete(source: Source, *, with_documents: bool) -> int:
+def delete_source(source: Source, *, with_documents: bool) -> int:
     """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
 
     Otherwise its documents become like uploads. Raises: DocumentRejected if the collection's
@@ -176,7 +176,7 @@ def delete(source: Source, *, with_documents: bool) -> int:
     with transaction.atomic():
         # Runs and pushes lock the source before its collection, so the same order is used here.
         lock_metadata(source)
-        stop(source)
+        stop_run(source)
         if with_documents:
             with lock_for_change(source.collection_id):
                 for document in source.own_documents:

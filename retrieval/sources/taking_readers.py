@@ -34,9 +34,9 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 
 
 class TakenReaders:
-    """The readers of a source's items that a run finds.
+    """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are the run's; their counts include earlier attempts.
+    ``details`` are the details of the run; their counts include its earlier attempts.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class TakenReaders:
         self._names: set[str] = set()
         self._unread: Counter[str] = Counter()
 
-    def find(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
+    def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
         If they could not be read, the readers stored before are returned, and none for a new item.
@@ -77,7 +77,7 @@ class TakenReaders:
         item.readers, item.own_groups = before
         return not is_same or after != _read_admitted_names(metadata)
 
-    def change(
+    def change_readers(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
         """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
@@ -86,7 +86,7 @@ class TakenReaders:
         self._update_document(item, document, of_source)
         self._count(before, _read_admitted_names(document.metadata))
 
-    def begin(
+    def set_first_readers(
         self,
         item: SourceItem,
         document: Document,
@@ -148,12 +148,12 @@ class TakenReaders:
         if before == after:
             return
         if before is None or after is None:
-            self._add("opened" if after is None else "closed", {ALL})
+            self._add_counts("opened" if after is None else "closed", {ALL})
         else:
-            self._add("opened", after - before)
-            self._add("closed", before - after)
+            self._add_counts("opened", after - before)
+            self._add_counts("closed", before - after)
 
-    def _add(self, kind: str, names: set[str] | frozenset[str]) -> None:
+    def _add_counts(self, kind: str, names: set[str] | frozenset[str]) -> None:
         counts = self._counts[kind]
         for name in (each.removeprefix(MAIL) for each in names):
             counts[name if name in counts or len(counts) < MOST_NAMED else OTHERS] += 1

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _t
 from retrieval.documents.submission import Submission, describe_document, submit_upload
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
-from retrieval.sources.kinds.website import derive_name, derive_name_and_type, normalise
+from retrieval.sources.kinds.website import derive_name, derive_name_and_type, normalise_address
 from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
@@ -49,7 +49,7 @@ def submit_page(
     if not connection.in_atomic_block:
         connection.close()
     response = _fetch(address)
-    url = normalise(response.url)
+    url = normalise_address(response.url)
     name, media_type = derive_name_and_type(f"{urlsplit(url).netloc}/{derive_name(url)}", response)
     source = source or name
     if len(source) > 1000 or len(url) > 1000:

@@ -13,13 +13,13 @@ from django.db.models import Q
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.choosing import Nearness, read_loosely
-from retrieval.tables.computing import Computed, compute, format_number
+from retrieval.tables.computing import Computed, compute_result, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.matching_rows import is_understood
 from retrieval.tables.names import show_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.stored_tables import load_table_of
+from retrieval.tables.stored_tables import load_overlapping_table
 from retrieval.tables.table_reading import show_cell
 from retrieval.text.word_lists import read_sections
 
@@ -41,7 +41,7 @@ def answer_from_tables(
     shown: TableResult | None = None
     for table in candidates:
         reading = read_question(question, table)
-        computed = compute(reading, table) if reading is not None else None
+        computed = compute_result(reading, table) if reading is not None else None
         if reading is None or computed is None:
             if shown is None:
                 reading = read_loosely(question, table, make_nearness(table))
@@ -62,7 +62,7 @@ def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
     """Return the rows of the passage's table that the question selects; None if these are none or over half."""
-    table = load_table_of(passage, question)
+    table = load_overlapping_table(passage, question)
     if table is None:
         return None
     reading = read_loosely(question, table, make_nearness(table))
@@ -73,7 +73,7 @@ def find_matching_rows(
 
 def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
     reading = replace(reading, operation=Operation.ROWS)
-    computed = compute(reading, table)
+    computed = compute_result(reading, table)
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
@@ -105,7 +105,7 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
         rows=rows,
         conditions=tuple(describe(condition, known, language) for condition in reading.conditions),
         matched=computed.matched,
-        total=known.data_count,
+        total=known.data_row_count,
         value=computed.value,
         targets=tuple(columns.index(target) for target in targets),
         name_columns=len(names),
@@ -124,14 +124,14 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
 
 
 def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
-    subject = known.subject if known.subject is not None else 0
+    subject = known.subject_column if known.subject_column is not None else 0
     if computed.operation is Operation.ROWS:
         targets = [reading.order] if reading.order is not None else []
         targets += [column for column in (reading.answer, *reading.shown) if column is not None]
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
-        names = list(known.naming)
+        names = list(known.naming_columns)
         return names, [target for target in dict.fromkeys(targets) if target not in names]
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer

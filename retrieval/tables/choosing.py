@@ -10,7 +10,7 @@ from math import log
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
-from retrieval.tables.linking import Kind, link
+from retrieval.tables.linking import Kind, link_question
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
@@ -35,7 +35,7 @@ class TableChoice:
     """The part of a table to show for a question.
 
     The first ``matched`` of ``rows`` meet the ``conditions``. They are sorted by the column ``order``, highest first,
-    or lowest first if ``is_least``. If ``order`` is None, they are sorted by relevance or position.
+    or lowest first if ``is_least`` is true. If ``order`` is None, they are sorted by relevance or position.
     """
 
     columns: tuple[int, ...]
@@ -46,7 +46,7 @@ class TableChoice:
     is_least: bool = False
 
 
-def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
+def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
     """Return the part of the table to show. ``near_rows`` are ordinals of rows that a search found, best first."""
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
@@ -92,7 +92,7 @@ def weigh_names(question: str, table: KnownTable) -> float:
     """
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
-    for span in link(question, table, partly=True) or []:
+    for span in link_question(question, table, partly=True) or []:
         weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
     return weight
 
@@ -119,13 +119,13 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
-        if columns := table.measures if word in (Word.MOST, Word.LEAST) else table.days:
+        if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
             reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
     return reading
 
 
 def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
             behind = spans[at + 1 : at + 2]
@@ -163,7 +163,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
-            found = table.rows_of_words.get(word, ())
+            found = table.rows_by_word.get(word, ())
             for ordinal in found:
                 scores[ordinal] += log(1 + len(table.named_rows) / len(found))
     for place, ordinal in enumerate(near_rows):
@@ -173,7 +173,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
-    chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
+    chosen = list(dict.fromkeys([*table.naming_columns, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:
         near = dict(zip(left, nearness(question, left), strict=True))

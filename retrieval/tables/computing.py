@@ -15,10 +15,10 @@ MOST_ROWS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The result of a computation.
+    """The result of a computation over a table.
 
     ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
-    column with the answer, or None.
+    index of the column with the answer, or None.
     """
 
     operation: Operation
@@ -28,7 +28,7 @@ class Computed:
     answer: int | None = None
 
 
-def compute(reading: TableReading, table: KnownTable) -> Computed | None:
+def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
     """Return the result; None if it depends on a cell that cannot be compared, or if no row matches.
 
     A count needs no matching row.
@@ -92,7 +92,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         cells = [row.values[reading.answer] for row in rows]
         if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
             return _build_rows_result(rows)
-        if reading.answer != table.subject and any(
+        if reading.answer != table.subject_column and any(
             isinstance(cell, str) and len(make_cell_keys(cell)) > 2 for cell in cells
         ):
             return _build_rows_result(rows)  # the cells may contain lists

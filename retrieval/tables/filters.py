@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
-from retrieval.tables.names import YEAR, fold, make_key
+from retrieval.tables.names import YEAR, fold_text, make_key
 from retrieval.tables.table_reading import CellValue, Column, read_boolean, read_quantity
 
 _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
@@ -29,7 +29,7 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
     if not words.strip():
         return []
     if not sign:
-        return [Condition(at, "contains", (fold(words.strip()),), words.strip())]
+        return [Condition(at, "contains", (fold_text(words.strip()),), words.strip())]
     return [Condition(at, "is", tuple(make_key(each) for each in words.split("|")), words.strip(), sign == "!=")]
 
 
@@ -68,7 +68,7 @@ def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int |
 
 
 def _sort_key(value: CellValue) -> tuple[int, float, str]:
-    return (1, 0.0, fold(value)) if isinstance(value, str) else (0, float(value or 0), "")
+    return (1, 0.0, fold_text(value)) if isinstance(value, str) else (0, float(value or 0), "")
 
 
 def _cut_bounds(typed: str) -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import fold, make_singular, tokenize
+from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.names import fold_text, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 from retrieval.text.word_lists import read_words
@@ -70,7 +70,7 @@ class Condition:
         if not isinstance(value, str):
             return None
         if self.operator == "contains":
-            return any(str(words) in fold(value) for words in self.values)
+            return any(str(words) in fold_text(value) for words in self.values)
         return value in self.values or not make_cell_keys(value).isdisjoint(map(str, self.values))
 
 
@@ -92,11 +92,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """The interpretation of a question about a table.
+    """The interpretation of a question about a table. Columns are given as indexes.
 
-    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged.
-    ``is_distinct`` counts different cells. ``is_least`` asks for the lowest, or the lower of two. ``shown`` are further
-    columns to show.
+    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged. If
+    ``is_distinct`` is true, equal cells count once. If ``is_least`` is true, the question asks for the lowest number,
+    or the lower of two. ``shown`` are further columns to show.
     """
 
     operation: Operation
@@ -113,7 +113,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
-    spans = link(question, table) if table.names_of_columns else None
+    spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
     if reading is None or (is_short and reading.operation not in (Operation.LOOK_UP, Operation.COMPARE)):
@@ -300,7 +300,7 @@ class _Reader:
             return TableReading(Operation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
-            asked = self.table.subject
+            asked = self.table.subject_column
         if asked is None:
             is_open = columns or (asks and not self._is_value_behind(Word.WHICH))
             return None if is_open else TableReading(Operation.ROWS, conditions)
@@ -374,8 +374,8 @@ class _Reader:
         ]
         if len(ranking) == 1:
             order = self._only(ranking[0])
-        elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]
+        elif not ranking and len(self.table.measure_columns) == 1:
+            order = self.table.measure_columns[0]
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):
@@ -386,7 +386,7 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject  # An example is "the cheapest".
+                answer = self.table.subject_column  # An example is "the cheapest".
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
                 answer = order  # An example is "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):

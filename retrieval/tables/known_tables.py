@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, make_key, make_singular, split_name, squeeze, tokenize
+from retrieval.tables.names import YEAR, keep_letters_and_digits, make_key, make_singular, split_name, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 from retrieval.text.word_lists import read_words
 
@@ -39,7 +39,7 @@ class KnownRow:
     def is_of_data(self) -> bool:
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return not any(
-            (key := squeeze(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
+            (key := keep_letters_and_digits(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
             for text in texts
             if text[:1] in "TtAaSsOoMmCcGg"
         )
@@ -78,8 +78,8 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows, or
-    some of them if ``is_long``.
+    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows; if
+    ``is_long`` is true, they are only some of them.
     """
 
     pk: int
@@ -101,7 +101,7 @@ class KnownTable:
         return frozenset(make_singular(token.norm) for token in tokenize(self.caption))
 
     @cached_property
-    def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
+    def columns_by_cell(self) -> Mapping[str, frozenset[int]]:
         found: dict[str, set[int]] = {}
         for row in self.named_rows:
             for at, value in enumerate(row.values):
@@ -111,8 +111,8 @@ class KnownTable:
         return {key: frozenset(columns) for key, columns in found.items()}
 
     @cached_property
-    def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by the words of a name for them. The words of a key are sorted."""
+    def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
+        """The columns that a name can mean. A key is the sorted words of the name."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -131,19 +131,19 @@ class KnownTable:
         return {words: frozenset(columns) for words, columns in names.items()}
 
     @cached_property
-    def data_count(self) -> int:
+    def data_row_count(self) -> int:
         """The number of rows without rows of totals. A long table's rows of totals are counted."""
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
-    def subject(self) -> int | None:
+    def subject_column(self) -> int | None:
         """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
         return first if first is not None and self.has_unique_cells(first) else None
 
     @cached_property
-    def rows_of_words(self) -> Mapping[str, Sequence[int]]:
+    def rows_by_word(self) -> Mapping[str, Sequence[int]]:
         """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
@@ -152,9 +152,12 @@ class KnownTable:
         return found
 
     @cached_property
-    def naming(self) -> Sequence[int]:
-        """The columns that name a row: the subject column and, if its cells are codes, the next text column."""
-        first = self.subject if self.subject is not None else 0
+    def naming_columns(self) -> Sequence[int]:
+        """The columns that name a row.
+
+        They are the column that identifies the rows and, if its cells are codes, the next text column.
+        """
+        first = self.subject_column if self.subject_column is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
             return [first]
@@ -183,13 +186,13 @@ class KnownTable:
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
-    def measures(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked. Ranks, numbers that name, and years are not among them."""
+    def measure_columns(self) -> Sequence[int]:
+        """The columns of numbers that can be ranked. Ranks, numbers that are names, and years are left out."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
     @cached_property
-    def days(self) -> Sequence[int]:
+    def day_columns(self) -> Sequence[int]:
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 

@@ -37,7 +37,7 @@ class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
     ``columns`` are the columns that it names, or that contain the value ``key``. ``number`` is a number or year, with
-    its ``unit``. A range has the ``word`` BETWEEN, and ends at ``upper``.
+    its ``unit``. A range has the ``word`` BETWEEN and goes from ``number`` to ``upper``.
     """
 
     kind: Kind
@@ -51,7 +51,7 @@ class QuestionSpan:
     upper: float = 0.0
 
 
-def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
+def link_question(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
 
     Words that name both a column and a cell are unclear. If ``partly`` is set, the result is never None: these words
@@ -63,7 +63,10 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """The results of :func:`link` with ``partly`` (``spans``) and without (``whole``)."""
+    """The meanings that were found in a question. ``spans`` cover all its words; words without a meaning are OTHER.
+
+    ``whole`` is None if a part of the question has several meanings, or none.
+    """
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
@@ -118,7 +121,7 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The tokens ``first`` to ``end`` of a question, in the forms in which names, cells and captions are compared.
+    """Several tokens of a question, in the forms that are compared with names, cells and captions.
 
     ``name`` is empty for words that name no column, ``key`` for words that fill no cell, ``caption`` for digits.
     """
@@ -215,7 +218,7 @@ class _Linker:
         return frozenset(place for joint in joints for place in joint.span())
 
     def _meanings(self, run: _Words) -> Iterator[QuestionSpan]:
-        columns = self.table.names_of_columns.get(run.name, frozenset()) if run.name else frozenset()
+        columns = self.table.columns_by_name.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
             yield QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns)
         if cells := self._columns_of_cell(run.key):
@@ -233,7 +236,7 @@ class _Linker:
             yield concept
 
     def _columns_of_cell(self, key: str) -> frozenset[int]:
-        columns = self.table.columns_of_cells.get(key, frozenset()) if key else frozenset()
+        columns = self.table.columns_by_cell.get(key, frozenset()) if key else frozenset()
         return columns - self.table.year_columns if columns and YEAR.fullmatch(key) else columns
 
     def _number(self, run: _Words) -> QuestionSpan | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word
-from retrieval.tables.linking import Kind, QuestionSpan, link
-from retrieval.tables.names import squeeze, tokenize
+from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import Operation
 
 # If a word matches more columns than this, none of them is shown.
@@ -23,7 +23,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
 
     ``choose`` picks one of several possible columns.
     """
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     words = [_find_words(question, span) for span in spans]
     conditions = [
         *_read_values(question, spans),
@@ -33,7 +33,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
     order, is_least = _find_order(spans, words, table, choose)
     if not conditions and order is None:
         return None
-    taken = {condition.column for condition in conditions} | {order, table.subject}
+    taken = {condition.column for condition in conditions} | {order, table.subject_column}
     meant = dict.fromkeys(column for run in _join_runs(words) for column in _find_columns(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
@@ -44,7 +44,7 @@ def is_understood(question: str, table: KnownTable, reading: TableReading) -> bo
 
     The question must name more than cells, because the words of cells may occur in any text.
     """
-    spans = link(question, table, partly=True) or []
+    spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
     if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
         return False
@@ -92,7 +92,7 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
+    begins = len(word) >= _SHORTEST_BEGINNING and keep_letters_and_digits(table.columns[column].name).startswith(word)
     return begins or word in table.list_column_words(column)
 
 
@@ -148,6 +148,6 @@ def _find_order(
         if span.word not in (Word.MOST, Word.LEAST):
             continue
         meant = list(span.columns) or _find_columns_behind(at, spans, words, table)
-        if columns := [column for column in meant if column in table.measures]:
+        if columns := [column for column in meant if column in table.measure_columns]:
             return choose(columns), span.word is Word.LEAST
     return None, False

@@ -19,23 +19,26 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """A token at ``question[start:end]``. ``norm`` is its text in lower case and without accents."""
+    """A word or number of a question, at ``question[start:end]``.
+
+    ``norm`` is its text in lower case, without accents.
+    """
 
     start: int
     end: int
     norm: str
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
-def squeeze(text: str) -> str:
+def keep_letters_and_digits(text: str) -> str:
     """Return the letters and digits, folded: MX-9920-W, mx 9920 w and MX9920W give the same text."""
-    return "".join(_WORD.findall(fold(text)))
+    return "".join(_WORD.findall(fold_text(text)))
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -70,12 +73,12 @@ def make_key(text: str) -> str:
 
 
 def tokenize(question: str) -> list[QuestionToken]:
-    return [QuestionToken(match.start(), match.end(), fold(match.group())) for match in _TOKEN.finditer(question)]
+    return [QuestionToken(match.start(), match.end(), fold_text(match.group())) for match in _TOKEN.finditer(question)]
 
 
 @functools.lru_cache(maxsize=5_000)
 def split_name(name: str) -> tuple[str, ...]:
-    return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
+    return tuple(fold_text(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
 
 
 def list_terms(caption: str, columns: Iterable[str]) -> list[str]:

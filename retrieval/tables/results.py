@@ -20,7 +20,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """A cell of a result. ``text`` is ``[start:end]`` of the document's text."""
+    """A cell that an answer shows. ``text`` is ``[start:end]`` of the document's text."""
 
     column: str
     text: str
@@ -32,7 +32,7 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A row of a result, at ``[start:end]`` of the document's text. The first cells name the row."""
+    """A table row that an answer shows, at ``[start:end]`` of the document's text."""
 
     chunk_id: int
     start: int
@@ -42,14 +42,14 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """A computed value, or rows that match a question.
+    """The answer to a question about a table: a computed value, or matching rows.
 
-    ``value`` is a count, sum or mean, or empty. ``conditions`` are texts ("chocolate = yes"), which ``matched`` of
-    ``total`` rows meet. ``rows`` are at most 50 of the matching rows; ``ordinals`` are their numbers in the table, from
-    1. ``answers`` are the texts that answer; with ``is_value``, they are the highest or lowest value itself.
-    ``targets`` are the indexes of the columns to show, ``asked`` of the columns that the question names. ``is_markup``
-    says that cells are Markdown. If ``is_ordered``, rows are sorted by the first target, highest first, or lowest first
-    if ``is_least``.
+    ``value`` is a count, sum or mean, or empty. ``conditions`` are texts ("chocolate = yes"); ``matched`` of ``total``
+    rows meet them. ``rows`` are at most 50 of the matching rows; their first ``name_columns`` cells name the row.
+    ``ordinals`` are the rows' numbers in the table, from 1. ``answers`` are the texts that answer the question; if
+    ``is_value`` is true, they are the highest or lowest value itself. ``targets`` are the indexes of the columns to
+    show, ``asked`` of the columns that the question names. If ``is_markup`` is true, cells are Markdown. If
+    ``is_ordered`` is true, rows are sorted by the first target, highest first, or lowest first if ``is_least`` is true.
     """
 
     operation: Operation
@@ -87,7 +87,7 @@ class TableDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """The part of a table that is shown beside an answer, in the form of the API.
+    """The part of a table that is shown below an answer, in the form of the API.
 
     Of the table's ``row_count`` rows, ``matched`` meet the ``conditions``. They come first in ``rows``. ``sorted_by``
     is the name of a column, or empty.

@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest, Least
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.recent import Recent
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
@@ -114,7 +114,7 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
     ]
 
 
-def load_table_of(passage: Passage, question: str) -> KnownTable | None:
+def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None:
     """Return the table that overlaps most with the passage; None if no table does."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
@@ -219,7 +219,7 @@ def _read_rows(
             for name, column in selected.items()
         }
     text = ""
-    for ordinal, found in fetch(_ROWS.format(**selected, chosen=chosen), [table.pk, *parameters, most]):
+    for ordinal, found in fetch_rows(_ROWS.format(**selected, chosen=chosen), [table.pk, *parameters, most]):
         values: list[CellValue] = [None] * len(columns)
         for at, value, (start, end) in zip(needed or range(len(columns)), *json.loads(found), strict=True):
             values[at] = value

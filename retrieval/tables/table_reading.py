@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.names import split_name, squeeze
+from retrieval.tables.names import keep_letters_and_digits, split_name
 from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import (
     ExtractedText,
@@ -208,7 +208,7 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. ``cells`` are the start and end of each cell, which are equal for an empty cell.
+    """A row of a table in a document's text. ``cells`` are the start and end of each cell, equal for an empty cell.
 
     ``labels`` are normalised texts of cells, by which questions find the row.
     """
@@ -342,5 +342,5 @@ def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
 
 
 def _make_labels(cells: Iterator[str]) -> tuple[str, ...]:
-    labels = (squeeze(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_nothing(cell))
+    labels = (keep_letters_and_digits(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_nothing(cell))
     return tuple(dict.fromkeys(label for label in labels if label))

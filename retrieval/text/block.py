@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class BlockKind(StrEnum):
-    """The kind of a block.
+    """The kind of a block of text.
 
     ``LIST`` has bullets, ``STEPS`` has numbers. ``TABLE`` is in Markdown or HTML. ``RECORDS`` are lines `column: value;
     column: value`.
@@ -24,7 +24,7 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A block of a document: ``text[start:end]``.
+    """A paragraph, list, table or other block of a document, at ``text[start:end]``.
 
     Its section goes from ``heading_start`` to ``section_end``. If there are no headings, these are None and the length
     of the text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.

@@ -108,9 +108,9 @@ class LineRole(IntEnum):
 
 @dataclass(slots=True)
 class Line:
-    """A line ``text[start:end]``.
+    """A line of a Markdown text, at ``text[start:end]``.
 
-    ``body`` is its text without indentation and ``>`` marks; ``quoted`` counts the marks.
+    ``body`` is its text without indentation and ``>`` marks; ``quoted`` is the number of these marks.
     """
 
     start: int

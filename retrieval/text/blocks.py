@@ -72,7 +72,7 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
-        for draft in join(stretch, titles, Scanner(lines).scan()):
+        for draft in join_blocks(stretch, titles, Scanner(lines).scan()):
             lead_in = draft.lead_in and (draft.lead_in[0] + begin, draft.lead_in[1] + begin)
             yield draft.start + begin, draft.end + begin, draft.kind, lead_in
 
@@ -135,25 +135,25 @@ class Scanner:
     def _read(self, at: int) -> int:
         body = self._lines[at].body
         if body.startswith("<table") and (table_end := self._find_table_end(at)):
-            return self._add(BlockKind.TABLE, at, table_end)
+            return self._add_block(BlockKind.TABLE, at, table_end)
         end = self._skip(at)
         if end > at:
             return end
         if fence := opens_fence(body):
-            return self._add(BlockKind.CODE, at, self._find_fence_end(at, fence))
+            return self._add_block(BlockKind.CODE, at, self._find_fence_end(at, fence))
         if body.startswith(">>> "):
-            return self._add(BlockKind.CODE, at, self._find_end(at, lambda _: True))
+            return self._add_block(BlockKind.CODE, at, self._find_end(at, lambda _: True))
         if self._opens_table(at):
-            return self._add(BlockKind.TABLE, at, self._find_end(at, lambda end: "|" in self._lines[end].body))
+            return self._add_block(BlockKind.TABLE, at, self._find_end(at, lambda end: "|" in self._lines[end].body))
         if name := read_field(body):
             return self._read_records(at, name)
         if (item := read_item(body)) is not None:
             return self._read_list(at, item)
         if self._opens_code(at):
-            return self._add(BlockKind.CODE, at, self._find_indented_end(at, self._container + _CODE_INDENT))
+            return self._add_block(BlockKind.CODE, at, self._find_indented_end(at, self._container + _CODE_INDENT))
         return self._read_paragraph(at)
 
-    def _add(self, kind: BlockKind, first: int, after: int, numbers: tuple[int, int] = (0, 0)) -> int:
+    def _add_block(self, kind: BlockKind, first: int, after: int, numbers: tuple[int, int] = (0, 0)) -> int:
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
@@ -181,11 +181,13 @@ class Scanner:
             names.add(other)
             end += 1
         is_table = end - at > 1 or self._lines[at].body.count("; ") > 1
-        return self._add(BlockKind.RECORDS, at, end) if is_table else self._read_paragraph(at)
+        return self._add_block(BlockKind.RECORDS, at, end) if is_table else self._read_paragraph(at)
 
     def _read_paragraph(self, at: int) -> int:
         quoted = self._lines[at].quoted
-        return self._add(BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_block(end, quoted)))
+        return self._add_block(
+            BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_block(end, quoted))
+        )
 
     def _read_list(self, at: int, number: int) -> int:
         first = self._lines[at]
@@ -226,9 +228,9 @@ class Scanner:
         length = self._lines[end - 1].end - first.start
         if length > _LONG_LIST and length > _LONG_ITEMS * len(item_lines):
             for begin, after in pairwise([*item_lines, end]):
-                self._add(BlockKind.PARAGRAPH, begin, after)
+                self._add_block(BlockKind.PARAGRAPH, begin, after)
             return end
-        self._add(BlockKind.STEPS if is_numbered else BlockKind.LIST, at, end, (first_number, last_number))
+        self._add_block(BlockKind.STEPS if is_numbered else BlockKind.LIST, at, end, (first_number, last_number))
         self._drafts[-1].is_single = len(item_lines) == 1
         return end
 
@@ -317,7 +319,7 @@ _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
 
-def join(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
+def join_blocks(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
     drafts = _join_titles(text, drafts)
     drafts = _join_steps(text, drafts)
     drafts = _attach_lead_ins(text, drafts)

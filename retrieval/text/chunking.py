@@ -35,7 +35,7 @@ def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of text that is not split further: a sentence, a block, or a part of a block."""
+    """A piece of text that is not split between passages: a sentence, a block, or a part of a block."""
 
     start: int
     end: int
@@ -138,7 +138,7 @@ _CHARS_PER_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A passage. ``text`` is ``extracted.text[start:end]``.
+    """A part of a document that becomes a passage. ``text`` is ``extracted.text[start:end]``.
 
     ``heading_path`` are the titles of the sections that contain the whole passage, outermost first. ``page`` is the
     page of its first character.
@@ -155,7 +155,7 @@ class TextChunk:
 class _Group:
     """Neighbouring regions that are split into passages together. A region is the text between two headings.
 
-    ``leads`` means that it is only a heading or a short text, and that the next region is added to it.
+    If ``leads`` is true, the group is only a heading or a short text, and the next region is added to it.
     """
 
     path: tuple[str, ...]
@@ -171,7 +171,7 @@ class _Group:
         self.units += other.units
 
 
-def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
+def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """Return the passages in reading order. Together they contain every character except white space.
 
     ``budget_tokens`` is the size limit of a passage, including special tokens and ``build_heading_context()``; the text
@@ -217,7 +217,7 @@ def build_embedding_text(title: str, heading_path: Sequence[str], text: str) -> 
     return f"{context}\n{text}" if context else text
 
 
-def content_hash(text: str, heading_path: Sequence[str]) -> str:
+def hash_content(text: str, heading_path: Sequence[str]) -> str:
     """Return the SHA-256 of a passage and its headings. White space has no effect."""
     fields = (" ".join(part.split()) for part in (*heading_path, text))
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()

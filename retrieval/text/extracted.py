@@ -89,7 +89,7 @@ class Section:
     """A heading and its section.
 
     ``start`` is the offset of the heading. ``level`` is 1 for the outermost headings. The section ends at the next
-    heading whose ``level`` is not larger.
+    heading whose ``level`` is equal or smaller.
     """
 
     start: int
@@ -134,9 +134,9 @@ class TableGridRow(NamedTuple):
 
 
 class TableGrid(NamedTuple):
-    """A table: the names of its columns, and the offsets of its cells.
+    """A table in an extracted text: the names of its columns, and the offsets of its cells.
 
-    ``has_decimal_points`` says that the extractor wrote the numbers, with decimal points.
+    If ``has_decimal_points`` is true, the extractor wrote the numbers, with decimal points and not as in the file.
     """
 
     start: int
@@ -147,7 +147,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive or mail, which becomes a document of its own. ``name`` is a relative path."""
+    """A file in an archive or mail, which becomes its own document. ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -155,7 +155,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Content of a file that is missing in its text. If it has names, ``names`` are the first of them."""
+    """Parts of a file that are missing in its text. ``names`` are the names of the first parts, if they have any."""
 
     kind: str
     names: tuple[str, ...]
@@ -164,13 +164,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The canonical text of a file, and its structure.
+    """The text of a file in the form in which it is stored, and its structure.
 
     ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
-    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``. Spans in
-    ``protected`` do not overlap; with ``holds_records`` each of them is independent, like the rows of a catalogue.
-    ``tables`` has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members``
-    have unique names.
+    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``. ``protected`` are
+    ranges that should not be split; they do not overlap. If ``holds_records`` is true, each of them is independent,
+    like the rows of a catalogue. ``tables`` has only tables whose cells cannot be found by parsing the text.
+    ``unread_pages`` need OCR. ``members`` have unique names.
     """
 
     text: str
@@ -203,7 +203,7 @@ def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut,
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper limits for one file. A file above a limit is rejected and never truncated."""
+    """Upper limits for one file. A file above a limit is rejected, and never truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000

@@ -27,7 +27,7 @@ _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A range of text that instructs a model. ``rule`` is the name of the pattern that matched."""
+    """A range of text that tries to instruct a language model. ``rule`` is the name of the pattern that matched."""
 
     start: int
     end: int

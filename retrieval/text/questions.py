@@ -22,7 +22,7 @@ _KINDS = {
 _WORD = re.compile(r"\w+")
 
 
-def normalize(question: str) -> str:
+def normalize_question(question: str) -> str:
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     return " ".join(words) or " ".join(question.split())
 

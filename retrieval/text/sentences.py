@@ -10,7 +10,7 @@ from retrieval.text.word_lists import fill_in
 
 
 class Break(IntEnum):
-    """How good it is to split a text before a sentence or paragraph. Higher is better."""
+    """The kind of a boundary before a sentence or paragraph. It is better to split a text at a higher one."""
 
     NONE = 0
     SENTENCE = 1

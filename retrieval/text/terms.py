@@ -99,7 +99,7 @@ def compute_lexeme_dimension(lexeme: str) -> int:
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
 
-def inverse_document_frequency(document_frequency: int, documents: int) -> float:
+def compute_inverse_document_frequency(document_frequency: int, documents: int) -> float:
     """Return ln(1 + (N - df + 0.5) / (df + 0.5)), which is Lucene's form and never negative.
 
     Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
@@ -113,7 +113,7 @@ _Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
 
 
 def _rewrite(text: str, spell: _Spell) -> str:
-    text = _SPECIAL.sub(_expand_special, spell_out(text))
+    text = _SPECIAL.sub(_expand_special, spell_out_symbols(text))
     text = _DIMENSIONS.sub(lambda match: f"{_expand_dimensions(match.group(), spell)} ", text)
     text = _MEASURE.sub(r"\1 \2", text)
     text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
@@ -124,7 +124,7 @@ def _rewrite(text: str, spell: _Spell) -> str:
     return _CAMEL_WORD.sub(expand_camel, _MISLEADING.sub(" ", text))
 
 
-def spell_out(text: str) -> str:
+def spell_out_symbols(text: str) -> str:
     """Return ``text`` in NFC with symbols as words, versions without ``v``, and CJK characters as pairs."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))

@@ -32,7 +32,7 @@ _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 class UnknownWords(ValueError):
-    """A file of a language has a key that nothing reads."""
+    """An error: the file of a language has a key that no code reads."""
 
 
 @functools.cache

@@ -38,7 +38,7 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range ``source[start:end]`` to show as ``mark`` elements with these attributes.
+    """A range ``source[start:end]`` of a Markdown text, which is shown in ``mark`` elements with these attributes.
 
     A range has at least one element in each block. Only the first has the ``id``.
     """
@@ -49,7 +49,9 @@ class Mark:
     id: str = ""
 
 
-def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
+def render_with_marks(
+    markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None
+) -> str:
     """Return ``text`` as HTML with ``marks``.
 
     A mark on syntax that is not shown adds no element. Marks may overlap; the first ones are the outer elements.
@@ -80,7 +82,7 @@ class _Marks:
         self._marks = marks
         self._opened: set[int] = set()
 
-    def covering(self, start: int, end: int) -> Numbers:
+    def find_covering(self, start: int, end: int) -> Numbers:
         return tuple(n for n, mark in enumerate(self._marks) if mark.start < end and start < mark.end)
 
     def opening(self, number: int) -> Token:
@@ -101,7 +103,7 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
 
 
 class SourceLines:
-    """The lines of a parsed text. The cells of a table row must be passed in order."""
+    """Finds the offsets of parsed tokens in a Markdown text. The cells of a table row must be passed in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -112,7 +114,7 @@ class SourceLines:
         first, last = token.map or (0, 0)
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
-    def origins(self, block: Token, opening: Token | None = None) -> list[int]:
+    def find_origins(self, block: Token, opening: Token | None = None) -> list[int]:
         """Return the source offset of each character of a block's content, and of its end; [] if unknown.
 
         ``opening`` is the token before the block.
@@ -176,9 +178,9 @@ def _parse_inlines(state: StateCore) -> None:
         return
     lines = SourceLines(state.src)
     for at, token in enumerate(state.tokens):
-        if token.type not in ("inline", "fence", "code_block") or not marks.covering(*lines.bounds(token)):
+        if token.type not in ("inline", "fence", "code_block") or not marks.find_covering(*lines.bounds(token)):
             continue
-        origins = lines.origins(token, state.tokens[at - 1] if at else None)
+        origins = lines.find_origins(token, state.tokens[at - 1] if at else None)
         if not origins:
             continue
         if token.type == "inline":
@@ -216,7 +218,7 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
 
 
 def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
-    covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
+    covered = (marks.find_covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
 

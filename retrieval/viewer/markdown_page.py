@@ -23,7 +23,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """Renders links that send no referrer, and tables and code that can scroll."""
+    """A renderer of Markdown. Its links send no referrer, and its tables and code can scroll."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):

@@ -43,14 +43,17 @@ _WRAPPED = (View.PROSE, View.PRINTED)
 
 
 class RecognitionContext(TypedDict, total=False):
-    """A sentence on OCR: a ``warning`` if the page is doubtful, otherwise ``recognised``."""
+    """The sentence that a page shows about OCR: ``warning`` if the text is doubtful, otherwise ``recognised``."""
 
     warning: str
     recognised: str
 
 
 class PrintedContext(RecognitionContext):
-    """The picture of a page; ``number`` starts at 1. If there is a ``problem``, it is shown instead."""
+    """The part of the template's context for a drawn page. ``number`` starts at 1.
+
+    If there is a ``problem``, this sentence is shown instead of the picture.
+    """
 
     number: int
     count: int
@@ -64,9 +67,9 @@ class PrintedContext(RecognitionContext):
 
 
 class MarkdownContext(TypedDict):
-    """A document that can be shown in two ways.
+    """The part of the template's context for a document that can be shown as Markdown or as plain text.
 
-    If ``parts`` is missing, its text is shown; ``not_rendered`` is the reason.
+    If ``parts`` is missing, the plain text is shown, and ``not_rendered`` is the reason.
     """
 
     rendered_href: str
@@ -77,7 +80,7 @@ class MarkdownContext(TypedDict):
 
 
 class ViewerContext(TypedDict):
-    """The context of the template. ``look`` are CSS classes, ``parts`` is HTML."""
+    """The context of the source viewer's template. ``look`` are CSS classes, ``parts`` is HTML."""
 
     has_text: bool
     marked: tuple[int, int] | None

@@ -21,7 +21,10 @@ PARAMETER = "passages"
 
 @dataclass(frozen=True, slots=True)
 class ShownBorder:
-    """A passage in the text. ``overlap`` is the number of characters that the passage before also contains."""
+    """The place of a passage in the shown text.
+
+    ``overlap`` is the number of characters that the passage before also contains.
+    """
 
     chunk: Chunk
     overlap: int = 0

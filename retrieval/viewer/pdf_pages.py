@@ -57,7 +57,7 @@ class PageLayout:
 
 
 class DrawingArguments(TypedDict):
-    """The arguments of a function in `pdf_drawing`. ``words`` are searched at about ``expected`` letters."""
+    """The arguments of a function in `pdf_drawing`. ``words`` are searched near the letter number ``expected``."""
 
     number: int
     words: NotRequired[str]

@@ -30,7 +30,7 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """Writes HTML and escaped ranges of ``text``. The first mark has the id ``passage``."""
+    """Writes HTML with escaped ranges of ``text``. The first mark has the id ``passage``."""
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
         self.text = text

@@ -54,7 +54,7 @@ def judge(settings):
 @pytest.fixture
 def draft(library):
     """Return a draft of the library, with all documents copied."""
-    found = lifecycle.resume(lifecycle.begin(library).pk)
+    found = lifecycle.resume_draft(lifecycle.begin_draft(library).pk)
     assert found.status == Draft.Status.OPEN
     return found
 

@@ -13,17 +13,17 @@ from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
 
-from core.database import statements_within
+from core.database import limit_statements
 from ragsite.operations.backups import BackupError, make_backup, restore_backup
 from retrieval.documents import ingestion, submission
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import SearchUnavailable
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, list_nodes
 from retrieval.index.vector_index import build_indexed_distance, build_scan_settings, get_index_name
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
@@ -41,7 +41,7 @@ def hits():
     """Return the hits of each question: ids, ranks, and scores of both retrievers."""
     found = []
     for question in QUESTIONS:
-        result = search(question, unrestricted_filters())
+        result = search(question, build_unrestricted_filters())
         assert not result.trace.degraded
         rows = [(result.trace.query,)]
         rows += [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
@@ -91,7 +91,7 @@ def on_one_server(django_db_blocker, tmp_path_factory):
 
 def test_distributed_it_finds_the_same(on_one_server):
     assert hits() == on_one_server
-    assert check() == []
+    assert find_inconsistencies() == []
     told = StringIO()
     call_command("distribute", stdout=told)
     assert told.getvalue() == "Distributed over 6 shards. Start the site again.\n"
@@ -111,7 +111,7 @@ def test_distributed_it_finds_the_same(on_one_server):
     assert count_vector_indexes() == 6
     # The settings of a scan apply on the nodes, and its index is used there.
     embedder = active_embedder()
-    with statements_within(30, {**build_scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
+    with limit_statements(30, {**build_scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
         assert row("SELECT min(current_setting('hnsw.ef_search')) FROM retrieval_chunk") == ("123",)
         with connection.cursor() as cursor:
             cursor.execute(
@@ -189,7 +189,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     cluster.stop(port)
     try:
         with pytest.raises(SearchUnavailable, match=AWAY):
-            search(QUESTIONS[0], unrestricted_filters())
+            search(QUESTIONS[0], build_unrestricted_filters())
         response = client.post("/api/v1/search/", {"query": QUESTIONS[0]}, content_type="application/json")
         assert (response.status_code, response.json()["detail"][: len(AWAY)]) == (503, AWAY)
         response = client.post("/api/v1/ask/", {"question": QUESTIONS[0]}, content_type="application/json")
@@ -215,9 +215,9 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     assert client.get(f"/documents/{lost}/").status_code == 200
     Document.objects.filter(pk=waiting.pk).update(retry_at=None)
     ingestion.ingest(waiting.pk)
-    assert search("quokka", unrestricted_filters()).hits[0].passage.document_id == waiting.pk
+    assert search("quokka", build_unrestricted_filters()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
-    assert check() == []
+    assert find_inconsistencies() == []
     assert hits() == on_one_server
 
 

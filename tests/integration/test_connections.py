@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection, transaction
 
-from core.database import IS_NOT_WAITING, not_waiting
+from core.database import IS_NOT_WAITING, commit_without_waiting
 from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ def test_one_commit_does_not_wait_for_the_disk_and_the_next_does():
     with transaction.atomic():
         assert Collection.objects.filter(IS_NOT_WAITING, slug="manuals").update(name="Guides") == 1
         assert setting() == "off"
-    with not_waiting():
+    with commit_without_waiting():
         assert setting() == "off"
     assert setting() == "on"
     connection.close()

@@ -12,11 +12,11 @@ from django.core.management.base import OutputWrapper
 from chat.answering import pipeline
 from chat.types import AnswerDraft, Failed
 from evaluation.models import EvaluationSet, ExpectedPassage
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from ragsite.processes.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
 
@@ -46,9 +46,9 @@ async def ask_all(questions, by_name=()):
 
     outcomes = []
     for question in questions:
-        filters = await sync_to_async(unrestricted_filters)("handbook" if question in by_name else "")
+        filters = await sync_to_async(build_unrestricted_filters)("handbook" if question in by_name else "")
         searched = None
-        async for event in pipeline.answer(question, filters):
+        async for event in pipeline.answer_question(question, filters):
             if isinstance(event, AnswerDraft):
                 searched = event
             assert not isinstance(event, Failed)
@@ -210,7 +210,7 @@ def test_the_demos_questions_are_evaluation_sets(demo):
     expected = sum(each.questions.filter(expects_refusal=False).count() for each in sets.values())
     assert expected == len(QUESTIONS["questions"])
     for each in sets.values():
-        assert not each.questions.exclude(asked()).exists()
+        assert not each.questions.exclude(build_asked_condition()).exists()
         sources = set(Document.objects.filter(collection=each.collection).values_list("source", flat=True))
         named = set(ExpectedPassage.objects.filter(question__evaluation_set=each).values_list("source", flat=True))
         assert named <= sources

@@ -356,8 +356,8 @@ class _Healthy(QuietHandler):
 @pytest.mark.parametrize("is_required", [False, True])
 def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypatch, settings, is_required):
     settings.SANDBOX_REQUIRED = is_required
-    monkeypatch.setattr(sandbox.state(), "templates_started", 1)
-    monkeypatch.setattr(sandbox.state(), "missing_guards", ("files",))
+    monkeypatch.setattr(sandbox.read_sandbox_state(), "templates_started", 1)
+    monkeypatch.setattr(sandbox.read_sandbox_state(), "missing_guards", ("files",))
     body = client.get("/readyz").json()
     assert body["degraded"] == ["sandbox"]
     assert ("No file is read" in body["checks"]["sandbox"]["detail"]) is is_required
@@ -371,7 +371,7 @@ def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypat
 
 
 def test_a_missing_engine_is_named(monkeypatch):
-    monkeypatch.setattr(sandbox.state(), "missing_guards", ())
+    monkeypatch.setattr(sandbox.read_sandbox_state(), "missing_guards", ())
     assert retrieval_readiness.file_sandbox().state is Health.OK
     monkeypatch.setattr(retrieval_readiness, "find_spec", lambda name: None)
     assert "xberg is not installed" in retrieval_readiness.file_sandbox().detail

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from evaluation.models import EvaluationRun, Judgement
 from evaluation.runs.queue import request_run
 from ragsite.processes import machine
@@ -62,7 +62,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection, queue, workers):
     assert not Document.objects.get(status="processing").chunks.exists()
     # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
     Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
-    assert sweep(Document) >= 1
+    assert enqueue_forgotten_jobs(Document) >= 1
     workers.running()
     wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
     assert_whole(collection)
@@ -104,7 +104,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers)
             heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
         )
         Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
-        sweep(Document)
+        enqueue_forgotten_jobs(Document)
         return Document.objects.get().status == Document.Status.READY
 
     wait_until(is_ready, 90, f"the document\n{workers.log()}")
@@ -132,21 +132,21 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(collection, ingest
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
     worker = workers.running()
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
     working_copy = Collection.objects.get(draft=draft)
     working_copy.documents.get(source="valve.md").delete()
     submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
     wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
     with held_lexeme(collection, "pump") as somebody_waits:
-        lifecycle.publish(draft)
+        lifecycle.publish_draft(draft)
         wait_until(somebody_waits, 30, "a publication under way")
         worker.kill()
     assert Draft.objects.get().status == Draft.Status.PUBLISHING
     assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "valve.md"}
-    assert sweep(Draft) == 0, "its heart beat a moment ago"
+    assert enqueue_forgotten_jobs(Draft) == 0, "its heart beat a moment ago"
     Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
-    assert sweep(Draft) == 1
+    assert enqueue_forgotten_jobs(Draft) == 1
     workers.running()
     wait_until(lambda: not Collection.objects.filter(draft=draft).exists(), 60, f"the publication\n{workers.log()}")
     assert Draft.objects.get().status == Draft.Status.PUBLISHED

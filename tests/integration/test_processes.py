@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ragsite.processes import machine
-from ragsite.processes.supervision import parse_procfile, restarts
+from ragsite.processes.supervision import parse_procfile, read_restarts
 from tests.support.site import ROOT, wait_until
 
 SLEEPER = "sleeper: sleep 1000"
@@ -70,7 +70,7 @@ def test_what_is_killed_is_started_again_and_counted(tmp_path):
     assert said == "sleeper ended with status -9; starting it again in 2 s.\n"
     again = next(int(line.split()[1]) for line in lines)
     assert is_alive(again)
-    assert restarts(tmp_path) == {"sleeper": 1}
+    assert read_restarts(tmp_path) == {"sleeper": 1}
     parent.terminate()
     parent.communicate(timeout=60)
     assert not is_alive(again)

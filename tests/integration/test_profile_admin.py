@@ -197,7 +197,7 @@ def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profi
 
 @on_several_connections
 def test_a_version_that_cannot_be_read_is_told_everywhere(admin, client, profile, version):
-    profiles.publish(version)
+    profiles.publish_profile(version)
     SearchProfileVersion.objects.update(settings={"magic": 1})
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         html = admin.get(address).content.decode()
@@ -215,10 +215,10 @@ def test_a_version_that_cannot_be_read_is_told_everywhere(admin, client, profile
 
 def test_the_profile_in_force_cannot_be_deleted(admin, profile, version):
     delete = reverse("admin:retrieval_searchprofile_delete", args=[profile.pk])
-    profiles.publish(version)
+    profiles.publish_profile(version)
     assert admin.post(delete, {"post": "yes"}).status_code == 403
     assert "delete_selected" not in admin.get(CHANGELIST).content.decode()
-    profiles.withdraw()
+    profiles.withdraw_profile()
     admin.post(delete, {"post": "yes"})
     assert not SearchProfile.objects.exists()
     assert not SearchProfileVersion.objects.exists()
@@ -248,7 +248,7 @@ def test_what_may_be_done_depends_on_permissions(client, profile, version, libra
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_switch_is_announced(admin, profile, version, settings, enabled, monkeypatch):
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
-    profiles.publish(version)
+    profiles.publish_profile(version)
     settings.RETRIEVAL_HYBRID_ENABLED = enabled
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled

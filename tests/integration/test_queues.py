@@ -13,7 +13,7 @@ from ragsite.celery import app
 from ragsite.processes.supervision import parse_procfile
 from retrieval.documents import submission
 from retrieval.models import Document, Webhook, WebhookDelivery
-from retrieval.models.webhook import announce
+from retrieval.models.webhook import announce_event
 from retrieval.webhooks import new_secret
 from tests.support.judged_answers import completed_answer
 from tests.support.serving import QuietHandler, serving
@@ -95,7 +95,7 @@ def test_an_upload_is_read_while_judges_and_receivers_hang(collection, queue, ju
     with serving(Hanging) as url, workers(tmp_path, "documents", "worker", "judgements", **environment):
         add_webhook(url)
         for each in range(10):
-            announce(EVENT, {"document": each})
+            announce_event(EVENT, {"document": each})
         judgements(10, "model")
         wait_until(lambda: judge.requests and asked, 60, "the judge and the receiver")
         document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
@@ -127,7 +127,7 @@ def test_a_worker_without_queues_takes_from_all_of_them(collection, queue, setti
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
     with serving(Receiver) as url, workers(tmp_path, SOURCE_PRIVATE_HOSTS="127.0.0.1"):
         add_webhook(url)
-        announce(EVENT, {"document": 7})
+        announce_event(EVENT, {"document": 7})
         judgements(1, "offline")
         read = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
         # Older code sends the task in this form.

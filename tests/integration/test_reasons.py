@@ -224,7 +224,7 @@ def test_who_may_read_an_answer(people, collection, client, ingest):
     assert rows_of(client, answer=answer.pk) == [("nurse", ""), ("boss", ""), ("curator", ""), ("API keys", "1 key")]
     client.force_login(people["curator"])
     assert rows_of(client, answer=answer.pk) == [("nurse", ""), ("Staff", "2 accounts"), ("API keys", "1 key")]
-    sharing.share(answer.conversation)
+    sharing.share_conversation(answer.conversation)
     assert ("Everybody with the link", "") in rows_of(client, answer=answer.pk)
     document.metadata = {"groups": ["law"]}
     document.save()

@@ -9,7 +9,7 @@ from django.utils import timezone
 from chat.models import Answer, Conversation
 from chat.streaming import heartbeats, saving, streams, writing
 from core import job_queue
-from core.job_queue import sweep as sweep_jobs
+from core.job_queue import enqueue_forgotten_jobs as sweep_jobs
 from core.jobs import Job, acquire_lease
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
@@ -39,7 +39,7 @@ def clock(monkeypatch):
 def sent(monkeypatch):
     """Return the ids of the tasks that were sent to workers."""
     found = []
-    monkeypatch.setattr(job_queue, "send", lambda task, pk: found.append(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda task, pk: found.append(pk))
     return found
 
 
@@ -103,7 +103,7 @@ def test_a_postponed_job_is_begun_after_its_pause(skew, collection, clock, sent)
 
 @pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
 def test_judgements_and_runs_wait_for_their_pause(skew, collection, clock):
-    for kind, begin in ((Judgement, judging.judge), (EvaluationRun, measuring.measure)):
+    for kind, begin in ((Judgement, judging.judge_answer), (EvaluationRun, measuring.measure_run)):
         row = made(kind, collection)
         clock(skew)
         acquire_lease(kind.unfinished(), row.pk, status=kind.RUNNING).postpone("away")
@@ -115,7 +115,7 @@ def test_judgements_and_runs_wait_for_their_pause(skew, collection, clock):
 def test_an_answer_is_followed_and_not_written_twice(skew, clock, settings):
     clock(skew)
     first = answer()
-    run = writing.acquire(first.pk)
+    run = writing.acquire_run(first.pk)
     assert run is not None
     assert Answer.objects.filter(pk=first.pk).update(status=Answer.Status.GENERATING)
     clock(-skew)

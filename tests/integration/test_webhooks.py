@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from core import job_queue
-from core.job_queue import sweep, sweep_all
+from core.job_queue import enqueue_forgotten_jobs, sweep_all
 from retrieval import webhooks
 from retrieval.models import Document, Webhook, WebhookDelivery
-from retrieval.models.webhook import announce
+from retrieval.models.webhook import announce_event
 from tests.support.people import make_superuser
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import SiteProcess, free_port, wait_until
@@ -68,9 +68,9 @@ def announced():
 
 def delivered(webhook):
     """One event, after one attempt to send it."""
-    announce(EVENT, {"document": 7})
+    announce_event(EVENT, {"document": 7})
     row = webhook.deliveries.get()
-    webhooks.deliver(row.pk)
+    webhooks.send_delivery(row.pk)
     row.refresh_from_db()
     return row
 
@@ -79,14 +79,14 @@ def test_only_active_webhooks_are_told_and_only_what_they_name():
     wanted = add("https://a.example/", EVENT)
     add("https://b.example/", Webhook.Event.GAP_FOUND)
     Webhook.objects.filter(pk=add("https://c.example/", EVENT).pk).update(is_active=False)
-    assert announce(EVENT, {"document": 7}) == 1
+    assert announce_event(EVENT, {"document": 7}) == 1
     assert WebhookDelivery.objects.get().webhook == wanted
 
 
 def test_what_is_undone_is_not_announced():
     add("https://a.example/")
     with transaction.atomic():
-        assert announce(EVENT, {"document": 7}) == 1
+        assert announce_event(EVENT, {"document": 7}) == 1
         transaction.set_rollback(True)
     assert announced() == []
 
@@ -162,7 +162,7 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
     pauses = []
     while row.status == "waiting":
         WebhookDelivery.objects.update(retry_at=None)
-        webhooks.deliver(row.pk)
+        webhooks.send_delivery(row.pk)
         row.refresh_from_db()
         pauses += [row.retry_at - timezone.now()] if row.retry_at else []
     assert pauses == sorted(pauses)
@@ -174,13 +174,13 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
 def sent(monkeypatch):
     """Return the deliveries whose tasks were sent."""
     tasks = []
-    monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda task, pk: tasks.append(pk))
     return tasks
 
 
 def announced_to(webhook, number):
     for each in range(number):
-        announce(EVENT, {"document": each})
+        announce_event(EVENT, {"document": each})
     return list(webhook.deliveries.order_by("pk").values_list("pk", flat=True))[-number:]
 
 
@@ -194,20 +194,20 @@ def test_a_receiver_gets_one_at_a_time_and_a_hanging_one_keeps_no_other_waiting(
         (apart,) = announced_to(other, 1)
         (fourth,) = WebhookDelivery.objects.filter(webhook=hanging, pk__gt=third).values_list("pk", flat=True)
         with ThreadPoolExecutor(1) as elsewhere:
-            delivery = elsewhere.submit(in_thread, webhooks.deliver, first)
+            delivery = elsewhere.submit(in_thread, webhooks.send_delivery, first)
             wait_until(lambda: receiver.requests, what="the first request")
-            assert webhooks.deliver(second) is None
-            assert webhooks.deliver(apart).attempts == 1
+            assert webhooks.send_delivery(second) is None
+            assert webhooks.send_delivery(apart).attempts == 1
             sent.clear()
             WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
             WebhookDelivery.objects.filter(webhook=hanging).update(enqueued_at=None)
-            assert sweep(WebhookDelivery) == 0, "its turn comes when the first has ended"
+            assert enqueue_forgotten_jobs(WebhookDelivery) == 0, "its turn comes when the first has ended"
             receiver.may_answer.set()
             assert delivery.result(60).status == "done"
     assert sent == [second]
     sent.clear()
     for each, following in ((second, [third]), (third, [fourth]), (fourth, [])):
-        assert webhooks.deliver(each).status == "done"
+        assert webhooks.send_delivery(each).status == "done"
         assert sent == following
         sent.clear()
     assert len(receiver.requests) == 4
@@ -228,23 +228,23 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     waiting = announced_to(webhook, 6)
     for each in waiting[:3]:
         assert webhook.paused_until is None
-        webhooks.deliver(each)
+        webhooks.send_delivery(each)
         webhook.refresh_from_db()
     assert webhook.failures == 3
     assert timedelta(seconds=60) < webhook.paused_until - timezone.now() < timedelta(minutes=2)
     sent.clear()
     tried = len(receiver.requests)
     waiting += announced_to(webhook, 1)
-    assert [webhooks.deliver(each) for each in waiting] == [None] * 7
+    assert [webhooks.send_delivery(each) for each in waiting] == [None] * 7
     WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    assert (sweep(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
+    assert (enqueue_forgotten_jobs(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
     client.force_login(make_superuser("boss"))
     assert "paused until" in client.get("/admin/retrieval/webhook/").text.lower()
     # The pause ends: one is tried, and the next pause is longer.
     WebhookDelivery.objects.update(retry_at=timezone.now())
     Webhook.objects.update(paused_until=timezone.now())
-    assert (sweep(WebhookDelivery), sent) == (1, waiting[:1])
-    webhooks.deliver(waiting[0])
+    assert (enqueue_forgotten_jobs(WebhookDelivery), sent) == (1, waiting[:1])
+    webhooks.send_delivery(waiting[0])
     webhook.refresh_from_db()
     assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
     # A test is sent all the same, and its success ends the pause.
@@ -252,7 +252,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     Webhook.objects.update(address=receiver.url)
     sent.clear()
     client.post("/admin/retrieval/webhook/", {"action": "send_test", "_selected_action": [webhook.pk]})
-    assert webhooks.deliver(sent.pop()).status == "done"
+    assert webhooks.send_delivery(sent.pop()).status == "done"
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.paused_until) == (0, None)
     assert sent == waiting[:1]
@@ -284,18 +284,18 @@ def test_a_machine_that_is_away_is_asked_again(receiver):
 def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver, tmp_path):
     receiver.may_answer.clear()
     webhook = add(receiver.url)
-    announce(EVENT, {"document": 7})
+    announce_event(EVENT, {"document": 7})
     row = webhook.deliveries.get()
-    code = f"from retrieval.webhooks import deliver; deliver({row.pk})"
+    code = f"from retrieval.webhooks import send_delivery; send_delivery({row.pk})"
     process = SiteProcess(["django", "shell", "-c", code], tmp_path / "log", SOURCE_PRIVATE_HOSTS="127.0.0.1")
     wait_until(lambda: receiver.requests, 60, "the first request")
     process.kill()
     receiver.may_answer.set()
-    assert webhooks.deliver(row.pk) is None
+    assert webhooks.send_delivery(row.pk) is None
     # The worker is taken for dead when it was silent for long.
     WebhookDelivery.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert sweep(WebhookDelivery) == 1
-    webhooks.deliver(row.pk)
+    assert enqueue_forgotten_jobs(WebhookDelivery) == 1
+    webhooks.send_delivery(row.pk)
     row.refresh_from_db()
     assert (row.status, row.attempts) == ("done", 2)
     first, second = (headers["webhook-id"] for headers, _body in receiver.requests)
@@ -327,7 +327,7 @@ def test_an_admin_adds_one_and_sends_a_test(receiver, client):
     chosen = {"action": "send_test", "_selected_action": [webhook.pk]}
     assert client.post("/admin/retrieval/webhook/", chosen).status_code == 302
     row = WebhookDelivery.objects.get()
-    webhooks.deliver(row.pk)
+    webhooks.send_delivery(row.pk)
     assert json.loads(receiver.requests[0][1])["type"] == "test"
     assert "delivered" in client.get("/admin/retrieval/webhookdelivery/").content.decode()
     chosen = {"action": "send_again", "_selected_action": [row.pk]}

@@ -48,13 +48,13 @@ def begin(question=QUESTION, **options):
 async def ask(question=QUESTION, **options):
     """Return the saved answer, and its events."""
     answer = await sync_to_async(begin)(question, **options)
-    events = [event async for event in streams.follow(answer.pk)]
+    events = [event async for event in streams.follow_stream(answer.pk)]
     return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 
 def answered(question=QUESTION, **options):
     answer = begin(question, **options)
-    async_to_sync(streams.finish)(answer.pk)
+    async_to_sync(streams.finish_answer)(answer.pk)
     return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
 
 

@@ -68,7 +68,7 @@ def version_of(settings, slug="default", **changed):
 def measured(evaluation_set, profile=None, **options):
     """Return a run of the set, measured; without a profile, with the one in force."""
     run = queue.request_run(evaluation_set, profile or profiles.active_profile(), **options)
-    return run_execution.measure(run.pk)
+    return run_execution.measure_run(run.pk)
 
 
 def answered(evaluation_set, profile=MEANING):
@@ -77,4 +77,4 @@ def answered(evaluation_set, profile=MEANING):
 
 def measure_all():
     for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
-        run_execution.measure(run.pk)
+        run_execution.measure_run(run.pk)

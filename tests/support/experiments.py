@@ -21,7 +21,7 @@ LONG_AGO = timedelta(days=20)
 def versions():
     """Two versions of a profile: the first hands over three passages, the second five."""
     profile, _ = SearchProfile.objects.get_or_create(slug="tried", defaults={"name": "Tried"})
-    built_in = profiles.built_in_profile()
+    built_in = profiles.get_built_in_profile()
     return (
         profiles.add_version(profile, replace(built_in, top_k=3)),
         profiles.add_version(profile, replace(built_in, top_k=5)),
@@ -43,7 +43,7 @@ def draft(**changed):
 
 def started(started_by, **changed):
     """Return a running experiment that began long ago."""
-    experiment = experiments.start(draft(**changed), started_by)
+    experiment = experiments.start_experiment(draft(**changed), started_by)
     Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
     experiment.refresh_from_db()
     return experiment

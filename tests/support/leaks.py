@@ -253,7 +253,7 @@ def build_world(seed, ingest):
     sent_to = Source.objects.create(collection=shelves[0].collection, name="Sent", kind="push")
     _note_push(sent_to, narrowed)
     followed = _build_followed(shelves[0].collection, ingest)
-    profiles.add_version(SearchProfile.objects.create(slug="shop", name="Shop"), profiles.built_in_profile())
+    profiles.add_version(SearchProfile.objects.create(slug="shop", name="Shop"), profiles.get_built_in_profile())
     world = World(
         chance=chance,
         shelves=shelves,
@@ -312,7 +312,7 @@ def _build_shelf(name, visibility, words, ingest):
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
     )
-    approval.approve(approved, None)
+    approval.approve_answer(approved, None)
     approval.save_sources(approved, [(1, chunk)])
     approval.save_wordings(approved, [])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
@@ -344,7 +344,7 @@ def _build_followed(collection, ingest):
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
     )
-    approval.approve(approved, None)
+    approval.approve_answer(approved, None)
     approval.save_sources(approved, [(1, chunk)])
     approval.save_wordings(approved, [])
     return item
@@ -353,8 +353,8 @@ def _build_followed(collection, ingest):
 def follow(item, readers):
     """Do what a run does that finds these readers."""
     taken = TakenReaders(item.source, {})
-    names = taken.find(RemoteItem("1", "page", readers=readers), item)
-    taken.change(item, Document.objects.get(origin=item.source), item.source.metadata, names)
+    names = taken.find_readers(RemoteItem("1", "page", readers=readers), item)
+    taken.change_readers(item, Document.objects.get(origin=item.source), item.source.metadata, names)
     item.save()
 
 
@@ -380,6 +380,6 @@ def judge(answer):
 def begin_draft(shelf):
     from retrieval.documents.drafts import lifecycle
 
-    draft = lifecycle.begin(shelf.collection)
-    lifecycle.resume(draft.pk)
+    draft = lifecycle.begin_draft(shelf.collection)
+    lifecycle.resume_draft(draft.pk)
     return draft

@@ -42,7 +42,7 @@ def make(folder: Path) -> None:
     from retrieval import webhooks
     from retrieval.management.prepared import migrate
     from retrieval.models import Chunk, Collection, Document, Webhook, WebhookDelivery
-    from retrieval.models.webhook import announce
+    from retrieval.models.webhook import announce_event
     from tests.support.evaluation_sets import measured, set_of
     from tests.support.sources import make_source
 
@@ -75,7 +75,7 @@ def make(folder: Path) -> None:
 
     staff, manuals = Collection.objects.get(slug="staff"), Collection.objects.get(slug="manuals")
     approved = ApprovedAnswer(question=APPROVED_QUESTION, text=APPROVED, collection=staff, owner=admin)
-    approval.approve(approved, admin)
+    approval.approve_answer(approved, admin)
     approval.save_sources(approved, [(1, Chunk.objects.filter(document__source="leave.md").earliest("ordinal"))])
     approval.save_wordings(approved, ["How much leave is there?"])
 
@@ -89,7 +89,7 @@ def make(folder: Path) -> None:
     secrets["webhook"] = webhooks.new_secret()
     webhook.give_secret(secrets["webhook"])
     webhook.save()
-    announce(
+    announce_event(
         Webhook.Event.DOCUMENT_FAILED, {"document": 0, "source": "scan.pdf", "collection": "manuals", "error": "…"}
     )
     WebhookDelivery.objects.update(status=WebhookDelivery.Status.DONE, response_status=204)

@@ -11,7 +11,7 @@ from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
 from bench.speed.answer_stages import WARM_UP, StageRun, run
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.statistics import rounded
+from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
 
 NAMES = {"search.fusion": "search: fusion", "search.rerank": "search: reranking", "search": "search: the rest"}
@@ -51,8 +51,8 @@ class Command(MeasuringCommand, PreparedCommand):
     def as_json(self, measured: StageRun) -> dict[str, Any]:
         return {
             "answers": measured.answers,
-            "processor_ms": rounded(measured.total(), 2),
+            "processor_ms": round_figures(measured.total(), 2),
             "stages_ms": {stage: round(mean, 2) for stage, mean in measured.mean_ms().items()},
-            "first_token_ms": rounded(measured.first_token(), 2),
+            "first_token_ms": round_figures(measured.first_token(), 2),
             "encoding_ms": round(measured.reference_ms, 2),
         }

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
 from bench.speed.streams import StreamLoad, StreamRun, run
-from evaluation.statistics import rounded
+from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
 
 MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "token": "first word", "completed": "end"}
@@ -84,7 +84,9 @@ class Command(MeasuringCommand, PreparedCommand):
         return {
             "streams": measured.streams,
             "errors": len(measured.errors),
-            "seconds": {moment: rounded(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))},
+            "seconds": {
+                moment: round_figures(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))
+            },
             "cpu_ms_per_stream": round(measured.cpu_ms, 1),
             "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
             "readers_ms_per_stream": round(measured.readers_ms, 1),

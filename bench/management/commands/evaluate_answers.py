@@ -11,7 +11,7 @@ from bench.beir import TestSet, read_test_set
 from bench.corpora import choose_configuration, load
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_figure, parse_positive, table
-from evaluation.statistics import Interval, rounded
+from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 
 FIGURES = {
@@ -93,8 +93,8 @@ class Command(MeasuringCommand, PreparedCommand):
                     "name": run.name,
                     "generators": run.generators,
                     "questions": {kind.value: len(run.filter_replies(kind)) for kind in QuestionKind},
-                    **{name: None if found is None else rounded(found) for name, found in run.figures().items()},
-                    "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
+                    **{name: None if found is None else round_figures(found) for name, found in run.figures().items()},
+                    "latency_ms": {name: round_figures(latency, 2) for name, latency in run.latency().items()},
                 }
                 for run in runs
             ]

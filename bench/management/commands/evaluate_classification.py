@@ -17,8 +17,8 @@ from bench.beir import naming, read_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.statistics import Interval, mean_interval, rounded
-from retrieval.search.understanding.classification import classify
+from evaluation.statistics import Interval, mean_interval, round_figures
+from retrieval.search.understanding.classification import classify_question
 from retrieval.types import Classification, QueryClass
 
 SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
@@ -63,7 +63,7 @@ class Command(MeasuringCommand):
         return {
             name: {
                 "questions": len(own),
-                "accuracy": rounded(_compute_accuracy(own)),
+                "accuracy": round_figures(_compute_accuracy(own)),
                 "confusion": _count_confusion(own),
             }
             for name, own in by_group.items()
@@ -94,7 +94,7 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
     for where, row in read_objects(path):
         with naming(where):
             text, label = row["question"], QueryClass(row["class"])
-            questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify(text)))
+            questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify_question(text)))
     if not questions:
         raise UnreadableTestSet(f"{path} has no question.")
     return questions

@@ -14,7 +14,7 @@ from bench.management.measuring import MeasuringCommand
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
 from bench.reporting import Report, format_figure, format_interval, parse_positive, table
 from bench.statistics import paired_difference
-from evaluation.statistics import METRICS, Interval, rounded
+from evaluation.statistics import METRICS, Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
@@ -167,7 +167,7 @@ def _as_json(run: SetRun) -> dict[str, Any]:
 
 
 def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
-    figures: dict[str, Any] = {metric: rounded(method.interval(metric)) for metric in METRICS}
+    figures: dict[str, Any] = {metric: round_figures(method.interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
-        figures[f"ndcg@10_minus_{BASELINE}"] = rounded(_compare_paired(method, baseline))
-    return figures | {"latency_ms": {stage: rounded(times, 2) for stage, times in method.latency().items()}}
+        figures[f"ndcg@10_minus_{BASELINE}"] = round_figures(_compare_paired(method, baseline))
+    return figures | {"latency_ms": {stage: round_figures(times, 2) for stage, times in method.latency().items()}}

@@ -14,7 +14,7 @@ from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from chat.answering.writers import find_generator
 from evaluation.exceptions import EvaluationError
-from evaluation.statistics import Interval, rounded
+from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 
 SHARES = {
@@ -74,7 +74,7 @@ class Command(MeasuringCommand, PreparedCommand):
         def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
             interval = run.points(kind=kind, corpus=corpus)
             number = len(run.filter_replies(kind=kind, corpus=corpus))
-            return None if interval is None else {**rounded(interval), "questions": number}
+            return None if interval is None else {**round_figures(interval), "questions": number}
 
         seconds = run.seconds()
         return {
@@ -84,8 +84,8 @@ class Command(MeasuringCommand, PreparedCommand):
                 corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
                 for corpus in run.corpora
             },
-            "shares": {name: None if share is None else rounded(share) for name, share in run.shares().items()},
-            "seconds": None if seconds is None else rounded(seconds, 2),
+            "shares": {name: None if share is None else round_figures(share) for name, share in run.shares().items()},
+            "seconds": None if seconds is None else round_figures(seconds, 2),
         }
 
 

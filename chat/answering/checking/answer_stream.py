@@ -68,7 +68,7 @@ class AnswerStream:
     """Converts a model's text into the text to show, piece by piece.
 
     Only addresses that ``sources`` contain are linked. First sentences that repeat an answer in ``history`` are left
-    out, because small models repeat them. ``declines`` is True if the finished text refuses with NO_ANSWER.
+    out, because small models repeat them. ``declines`` is True if the finished text is a refusal with NO_ANSWER.
     """
 
     def __init__(
@@ -137,10 +137,10 @@ class AnswerStream:
         if self._unread * LOOKS_AGAIN < len(self.written) - self._open:
             return ""
         self._unread = 0
-        return self._advance(is_end=False)
+        return self._process_pieces(is_end=False)
 
     def close(self) -> str:
-        shown = self._advance(is_end=True)
+        shown = self._process_pieces(is_end=True)
         return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
@@ -183,7 +183,7 @@ class AnswerStream:
         plain = _remove_brackets(text)
         return any(earlier.startswith(plain) for earlier in self._earlier)
 
-    def _advance(self, *, is_end: bool) -> str:
+    def _process_pieces(self, *, is_end: bool) -> str:
         if is_end:
             self.written = self.written.rstrip()
         if not self._find_begin(is_end=is_end):
@@ -194,13 +194,13 @@ class AnswerStream:
         sure = text[: references.undecided]
         complete = len(sure) if is_end else _find_begin_of_last(sure, references.found)
         if complete:
-            self._complete(text[:complete], references.found)
+            self._complete_sentence(text[:complete], references.found)
         if cycle := _find_cycle(text):
-            self._stop(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
+            self._stop_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
         if is_end or self.is_looping:
             return self._show(len(self.written) if is_end else self._open, is_end=is_end)
         if len(text) - complete > LONGEST_OPEN:
-            self._give_up_on_open()
+            self._skip_unfinished()
             return self._show(len(self.written), is_end=False)
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
@@ -209,19 +209,19 @@ class AnswerStream:
     def _is_in_sources(self, text: str) -> bool:
         return "".join(text.split()) in self._contents
 
-    def _stop(self, end: int) -> None:
+    def _stop_text(self, end: int) -> None:
         self.is_looping = True
         self.written = self.written[:end]
         self._open = min(self._open, end)
         self._edits = [edit for edit in self._edits if edit.end <= end]
 
-    def _give_up_on_open(self) -> None:
+    def _skip_unfinished(self) -> None:
         text = self.written[self._open :]
         block = next((code for code in find_code(text) if code.is_open), None)
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
-    def _complete(self, part: str, references: Sequence[Reference]) -> None:
+    def _complete_sentence(self, part: str, references: Sequence[Reference]) -> None:
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
@@ -231,7 +231,7 @@ class AnswerStream:
         for sentence in find_cited_sentences(part, groups):
             bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
-                self._stop(max(self._shown, base + sentence.start))
+                self._stop_text(max(self._shown, base + sentence.start))
                 break
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
             found = self._attributor.find(bare, sentence.markers, self._text)
@@ -251,10 +251,10 @@ class AnswerStream:
             if missing:
                 end_of_row = _END_OF_ROW.search(part, sentence.start, sentence.end)
                 at = end_of_row.start() if end_of_row else sentence.end
-                self._add(base, at, at, f" {missing}")
+                self._add_edit(base, at, at, f" {missing}")
         for block in blocks:
             found = self._attributor.find_code(part[block.start : block.end])
-            self._add(base, block.end, block.end, "".join(f"\n\n[{number}]" for number in found))
+            self._add_edit(base, block.end, block.end, "".join(f"\n\n[{number}]" for number in found))
             self._says_something = True
         for reference in inside:
             if reference not in cited and not (reference.needs_support and not self._is_confirmed(base, reference)):
@@ -280,9 +280,9 @@ class AnswerStream:
                 end += 1
             elif not begins_line:
                 start -= reference.blanks
-        self._add(base, start, end, "".join(f"[{number}]" for number in numbers))
+        self._add_edit(base, start, end, "".join(f"[{number}]" for number in numbers))
 
-    def _add(self, base: int, start: int, end: int, text: str) -> None:
+    def _add_edit(self, base: int, start: int, end: int, text: str) -> None:
         if text or end > start:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 

@@ -26,7 +26,7 @@ SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources that support a sentence. Sources with a marker in ``prompted`` come before others.
+    """Finds the sources that support a sentence. Sources in the model's prompt (``prompted``) are preferred.
 
     ``encode`` returns a unit vector for each text, to compare texts in different languages. It raises RagsiteError.
     """

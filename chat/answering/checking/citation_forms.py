@@ -59,7 +59,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations found in a text. Text from the offset ``undecided`` on may still become a citation."""
+    """The citations found in a part of a text that still grows.
+
+    The text from the offset ``undecided`` on may still become a citation.
+    """
 
     found: tuple[Reference, ...]
     undecided: int

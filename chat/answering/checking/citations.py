@@ -29,9 +29,9 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A piece of code at ``text[start:end]``, with its fences or backticks.
+    """A piece of code at ``text[start:end]``, including its fences or backticks.
 
-    ``fence`` is empty for code within a line. ``is_open``: the closing fence is missing.
+    ``fence`` is empty for code within a line. If ``is_open`` is true, the closing fence is missing.
     """
 
     start: int
@@ -175,7 +175,7 @@ def _find_last_sentence(text: str) -> str:
 class CitedSentence:
     """A sentence, list item or table row at ``text[start:end]``, with the numbers of its sources.
 
-    The span includes markers before the full stop. It excludes the sign of a list item.
+    The range includes markers before the full stop, but not the bullet or number of a list item.
     """
 
     start: int

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """Replaces ``written[start:end]`` by ``text``. If ``cites``, the new text is markers or empty."""
+    """A replacement of one range of a model's text, from ``start`` to ``end``, by ``text``.
+
+    If ``cites`` is true, it changes only markers such as ``[1]``: ``text`` has only markers, or is empty.
+    """
 
     start: int
     end: int

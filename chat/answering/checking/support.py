@@ -189,7 +189,10 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence of a passage. ``share`` is the share of an assertion's word weight that it contains, 0 to 1."""
+    """A sentence of a passage that is compared with an assertion.
+
+    The passage's sentence contains ``share`` of the assertion's words by weight, 0 to 1.
+    """
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -211,7 +214,10 @@ THRESHOLD = 0.8
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """The support of a sentence, 0 to 1. ``match`` is the most similar sentence of a passage, if any."""
+    """A number from 0 to 1 that says how well the sources support a sentence of the answer.
+
+    ``match`` is the most similar sentence of a passage, if any.
+    """
 
     support: float
     reasons: tuple[SupportReason, ...]

@@ -29,7 +29,7 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 
 @span("verification")
-def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
+def verify_citations(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
     """Return the cited words of each marker of an answer, and the support of each of its sentences.
 
     None for ``markers`` means that the site wrote the text, so every ``[n]`` is a marker. Words that a source contains

@@ -18,7 +18,7 @@ from chat.streaming.asking import clean_question
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.types import SearchFilters
 
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
@@ -35,7 +35,7 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             question = clean_question(options["question"])
-            filters = unrestricted_filters(options["collection"])
+            filters = build_unrestricted_filters(options["collection"])
         except (InvalidQuestion, RagsiteError) as error:
             raise CommandError(str(error)) from error
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
@@ -62,7 +62,7 @@ class Command(PreparedCommand):
         draft: AnswerDraft | None = None
         end: Completed | Failed | None = None
         streamed = ""
-        async for event in pipeline.answer(question, filters):
+        async for event in pipeline.answer_question(question, filters):
             match event:
                 case AnswerDraft():
                     draft = event

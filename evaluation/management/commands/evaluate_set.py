@@ -17,13 +17,19 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
-from evaluation.runs.other_product import ProductComparison, compare
+from evaluation.runs.other_product import ProductComparison, compare_products
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_interval
-from evaluation.statistics import Interval, rounded
+from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, name_version
+from retrieval.search.profiles.profiles import (
+    BUILT_IN,
+    NamedProfile,
+    active_profile,
+    get_built_in_profile,
+    name_version,
+)
 
 WAIT_SECONDS = 1.0
 # The other product may read documents again for each question.
@@ -101,7 +107,7 @@ class Command(PreparedCommand):
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
             while not run.is_finished:
-                measured = run_execution.measure(run.pk, lambda asked, total: bar.show(label, asked, total))
+                measured = run_execution.measure_run(run.pk, lambda asked, total: bar.show(label, asked, total))
                 run.refresh_from_db()
                 if measured is not None and run.error and not run.is_finished:
                     raise EvaluationError(run.error)
@@ -109,7 +115,7 @@ class Command(PreparedCommand):
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
             # A run that was queued was requested by another user, and is not cancelled.
-            queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
+            queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
             bar.clear()
@@ -117,7 +123,7 @@ class Command(PreparedCommand):
     def _compare(self, run: EvaluationRun, other: ChatModel) -> ProductComparison:
         bar = ProgressBar(self.stderr)
         try:
-            return compare(run, other, lambda asked, total: bar.show(other.name, asked, total))
+            return compare_products(run, other, lambda asked, total: bar.show(other.name, asked, total))
         finally:
             bar.clear()
 
@@ -171,7 +177,7 @@ def _find_profile(name: str) -> NamedProfile:
     if not name:
         return active_profile()
     if name == BUILT_IN:
-        return NamedProfile(BUILT_IN, built_in_profile())
+        return NamedProfile(BUILT_IN, get_built_in_profile())
     slug, _, number = name.rpartition(" v")
     versions = SearchProfileVersion.objects.select_related("profile")
     version = versions.filter(profile__slug=slug, number=int(number)).first() if number.isdecimal() else None
@@ -193,6 +199,7 @@ def _as_json(run: EvaluationRun) -> dict[str, object]:
         "distrust": run.unreliable_reason,
         **run.summary,
         "metrics": {
-            key: mean and {**rounded(mean), "questions": stored[key].get("questions")} for key, mean in found.items()
+            key: mean and {**round_figures(mean), "questions": stored[key].get("questions")}
+            for key, mean in found.items()
         },
     }

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 from ragsite.operations.backups import make_backup
 from retrieval.management.prepared import PreparedCommand
 
@@ -17,7 +17,7 @@ class Command(PreparedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         file: Path = options["file"].absolute()
-        record("backup.made")
+        record_action("backup.made")
         manifest = make_backup(file)
         size_mib = file.stat().st_size / 2**20
         self.stdout.write(f"{file}: {manifest.documents} documents, {manifest.files} originals, {size_mib:.1f} MiB.")

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.timezone import make_aware
 
 from ragsite.models import AuditEntry
-from ragsite.operations.audit_log import json_lines, record
+from ragsite.operations.audit_log import json_lines, record_action
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -28,4 +28,4 @@ class Command(PreparedCommand):
         for line in json_lines(entries):
             self.stdout.write(line, ending="")
             total += 1
-        record("audit.exported", entries=total)
+        record_action("audit.exported", entries=total)

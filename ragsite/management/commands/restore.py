@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 from ragsite.operations.backups import restore_backup
 
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         manifest = restore_backup(options["file"].absolute(), replace=options["force"])
-        record("backup.restored", made_at=manifest.made_at)
+        record_action("backup.restored", made_at=manifest.made_at)
         self.stdout.write(
             f"Restored: {manifest.documents} documents, {manifest.files} originals, as of {manifest.made_at}."
         )

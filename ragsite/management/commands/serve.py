@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ragsite.operations.backups import describe_interrupted_restore
 from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import local_model, machine
-from ragsite.processes.first_run import prepare
+from ragsite.processes.first_run import prepare_site
 from ragsite.processes.supervision import parse_procfile, supervise
 from ragsite.processes.web import load_model, preload
 
@@ -55,7 +55,7 @@ class Command(BaseCommand):
         # The site is prepared in a child process, so that modules used only then take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
-            preparation = child.submit(prepare)
+            preparation = child.submit(prepare_site)
             try:
                 preload()
                 self._credentials = preparation.result()

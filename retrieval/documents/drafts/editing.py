@@ -17,7 +17,7 @@ def find_draft(working_copy: Collection) -> Draft | None:
     return Draft.objects.filter(working_copy=working_copy).first()
 
 
-def reason_not_to_change(collection: Collection) -> str:
+def find_reason_not_to_change(collection: Collection) -> str:
     """Return why the collection's documents may not be changed now, as a sentence; empty if they may."""
     draft = find_draft(collection)
     if draft is not None:
@@ -34,12 +34,12 @@ def reason_not_to_change(collection: Collection) -> str:
     return ""
 
 
-def reason_not_to_bring(collection: Collection) -> str:
+def find_reason_not_to_add(collection: Collection) -> str:
     """Return why no source may add documents to the collection now, as a sentence; empty if a source may.
 
-    The reason differs from ``reason_not_to_change``, which advises to work in a draft: a source cannot.
+    The reason differs from ``find_reason_not_to_change``, which advises to work in a draft: a source cannot.
     """
-    reason = reason_not_to_change(collection)
+    reason = find_reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:
         return reason
     if collection.drafts.open().exists():
@@ -56,6 +56,6 @@ def lock_for_change(*collection_ids: int) -> Iterator[None]:
     with transaction.atomic():
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
         for collection in rows.order_by("pk"):
-            if reason := reason_not_to_change(collection):
+            if reason := find_reason_not_to_change(collection):
                 raise DocumentRejected(reason)
         yield

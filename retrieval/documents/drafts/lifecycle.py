@@ -41,10 +41,10 @@ DOCUMENTS_A_STEP = 100
 
 
 class DraftRefused(RagsiteError):
-    """An error: the draft cannot be begun, published or discarded now. The message is for the admin who tried to."""
+    """An error: the draft cannot be created, published or discarded now. The admin reads the message."""
 
 
-def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
+def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """Create a draft of the collection. A worker then copies the documents into it.
 
     Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are not read yet.
@@ -71,7 +71,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
     return draft
 
 
-def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
+def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
     Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. If a
@@ -88,7 +88,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         if not find_draft_changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = read_versions(draft)
-        objections = gates.objections_to(draft)
+        objections = gates.find_objections(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         draft.status = Draft.Status.PUBLISHING
@@ -114,7 +114,7 @@ def _require_read(collection: Collection | None) -> None:
         raise DraftRefused(message % unread)
 
 
-def discard(draft: Draft) -> Draft:
+def discard_draft(draft: Draft) -> Draft:
     """Discard the draft. A worker then deletes its working copy. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.COPYING, Draft.Status.OPEN)
@@ -126,12 +126,12 @@ def discard(draft: Draft) -> Draft:
     return draft
 
 
-def resume(draft_id: int) -> Draft | None:
+def resume_draft(draft_id: int) -> Draft | None:
     """Continue copying, publishing or deleting the draft, until it is done. Return None if there was nothing to do.
 
     An error is recorded in the row. Copying and deleting are retried; a failed publication goes back to the admin.
     """
-    draft = _lease(draft_id)
+    draft = _lease_draft(draft_id)
     if draft is None:
         return None
     try:
@@ -148,7 +148,7 @@ def resume(draft_id: int) -> Draft | None:
     return Draft.objects.filter(pk=draft_id).first()
 
 
-def _lease(draft_id: int) -> Draft | None:
+def _lease_draft(draft_id: int) -> Draft | None:
     with transaction.atomic():
         # A publication may lock the row for minutes. Other workers must not wait for it.
         unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
@@ -235,7 +235,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sources of documents that differ between a working copy and its collection, sorted."""
+    """The documents that differ between a draft and its collection, as sorted names of their sources."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

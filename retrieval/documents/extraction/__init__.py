@@ -47,7 +47,7 @@ def extract(
         raise DocumentRejected(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
-    detected = formats.detect(data, name)
+    detected = formats.detect_format(data, name)
     extracted = _parse(detected, data, name, limits, recognised or {})
     if not _WORD.search(extracted.text) and not extracted.unread_pages:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")

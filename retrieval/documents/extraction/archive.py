@@ -14,7 +14,7 @@ from html.entities import html5
 from lxml import etree
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.decoding import canonical, guess_codec
+from retrieval.documents.extraction.decoding import guess_codec, make_canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_xml_encoding
@@ -94,7 +94,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Members:
-    """Collects the files in an archive or mail, and the names of those that are left out.
+    """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
     Raises: DocumentRejected from :meth:`add` if there are too many files, or if they are too large together.
     """
@@ -126,7 +126,7 @@ class Members:
             self.leave_out("large", path)
             return
         try:
-            found = formats.detect(data, posixpath.basename(path))
+            found = formats.detect_format(data, posixpath.basename(path))
         except DocumentRejected:
             self.leave_out("pointers" if formats.is_pointer(data) else "unreadable", path)
             return
@@ -156,7 +156,7 @@ def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
 
 
 def clean_member_name(name: str) -> str:
-    path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
+    path = "".join(char for char in make_canonical(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
     clean = "/".join(kept)

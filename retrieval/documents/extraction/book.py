@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
@@ -49,7 +49,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
             if length > limits.max_text_chars:
                 raise too_much_text(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
-    title = read_declared_title(canonical(str(declared[0]))) if declared else ""
+    title = read_declared_title(make_canonical(str(declared[0]))) if declared else ""
     return build_markdown_text("\n\n".join(parts) + "\n", title)
 
 
@@ -91,7 +91,9 @@ def _read_contents(
             ]
         # The order is reversed because the first entry of a file names the whole file, and the last one in a dict is
         # kept.
-        yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
+        yield from reversed(
+            [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
+        )
 
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:

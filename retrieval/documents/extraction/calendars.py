@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_codec
@@ -76,7 +76,7 @@ def _parse(data: bytes, filename: str) -> Iterator[_Property]:
             parameters = {name.upper(): said.strip('"') for name, said in _PARAMETER.findall(found[2])}
             if "QUOTED-PRINTABLE" in told:
                 codec = find_codec(parameters.get("CHARSET", "")) or "utf-8"
-                value = canonical(quopri.decodestring(value.encode()).decode(codec, "replace"))
+                value = make_canonical(quopri.decodestring(value.encode()).decode(codec, "replace"))
             value = _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value).strip()
             yield _Property(found[1].upper(), parameters, value)
 

@@ -40,10 +40,10 @@ class NameSpan(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """The parts of a table.
+    """The rows of a sheet, divided into the parts of a table.
 
-    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. If there
-    is no ``header``, the rows are text and no table.
+    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. If ``header`` is
+    empty, the rows are running text and no table.
     """
 
     titles: list[str]

@@ -34,7 +34,7 @@ _INVISIBLE = re.compile(
 _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-def canonical(text: str) -> str:
+def make_canonical(text: str) -> str:
     """Return ``text`` in NFC, with ``\\n`` line ends and without invisible characters. Idempotent."""
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
 
@@ -51,7 +51,7 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
         )
-    return canonical(text)
+    return make_canonical(text)
 
 
 def _decode(data: bytes, declared: str) -> str | None:

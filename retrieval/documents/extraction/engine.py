@@ -13,7 +13,7 @@ from typing import Any
 
 import xberg
 
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
@@ -89,11 +89,11 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
         left_out = leave_out("hidden", (), hidden) + leave_out("comments", (), len(_RTF_COMMENT.findall(source)))
         data = _prepare_rich_text(source, filename)
     document = convert(data, filename, media_type)
-    root = parse_html(canonical(document.content), filename)
+    root = parse_html(make_canonical(document.content), filename)
     if root is None:
         return ExtractedText("")
     line = _take_title_line(root)
-    title = strip_title(canonical(document.metadata.title or line))
+    title = strip_title(make_canonical(document.metadata.title or line))
     _write_notes_in_place(root)
     _write_labels(root)
     text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
@@ -127,7 +127,7 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _read_unlinked_text(titles[0]).strip():
         main.text, titles[0].tail = "", main.text
         main.insert(0, titles[0])
-    text = canonical(_to_markdown(main)).strip("\n")
+    text = make_canonical(_to_markdown(main)).strip("\n")
     words = Counter(_WORDS.findall(text))
     counts = {kind: sum(word not in words for word in _WORDS.findall(" ".join(unread[kind]))) for kind in unread}
     found = Counter(_WORDS.findall(_read_unlinked_text(root)))

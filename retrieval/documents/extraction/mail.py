@@ -33,7 +33,7 @@ from retrieval.documents import formats
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.calendars import extract_calendar
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -160,7 +160,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Record the attachments that the HTML form shows, such as logos. They become no documents."""
+        """Record the attachments that the HTML form shows, such as logos. No documents are made of them."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -351,7 +351,7 @@ def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
 def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
         value = value.decode(find_codec(codepage or "") or "windows-1252", "replace")
-    return canonical(str(value or "")).strip()
+    return make_canonical(str(value or "")).strip()
 
 
 def _decode_base64(text: str) -> bytes:
@@ -377,7 +377,7 @@ def _read_header(message: EmailMessage, name: str) -> str:
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # the library's parsers raise these for damaged headers
         text = raw
-    return " ".join(canonical(text).split())
+    return " ".join(make_canonical(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
@@ -401,7 +401,7 @@ _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """An Outlook message within another, which has a shorter header of properties."""
+    """An Outlook message that is attached to another message. Its header of properties is shorter."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -428,7 +428,7 @@ def _read_headers(message: Any) -> dict[str, str]:
         "Date": format_datetime(sent) if sent else _find_header(message, "Date"),
         "Subject": message.subject or "",
     }
-    return {name: " ".join(canonical(_decode(value)).split()) for name, value in found.items()}
+    return {name: " ".join(make_canonical(_decode(value)).split()) for name, value in found.items()}
 
 
 def _find_header(message: Any, name: str) -> str:
@@ -449,12 +449,12 @@ def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[s
     for name, value in _read_headers(message).items():
         if value:
             mail[name] = value
-    page = canonical(message.html_body or "")
+    page = make_canonical(message.html_body or "")
     rich = message.properties.binary_prop_value(_RICH_TEXT)
     if rich and not page and not (message.body or "").strip():
         mail.set_content(rich, maintype="text", subtype=_COMPRESSED, cte="base64")
     else:
-        mail.set_content(canonical(message.body or ""))
+        mail.set_content(make_canonical(message.body or ""))
     if page:
         mail.add_alternative(page, subtype="html")
     linked = []

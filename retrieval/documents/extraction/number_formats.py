@@ -39,7 +39,7 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """A token of a number format. The ``kind`` "elapsed" is a time that may exceed 24 hours."""
+    """A token of a spreadsheet's number format. The ``kind`` "elapsed" is a time that may exceed 24 hours."""
 
     kind: str
     words: str

@@ -88,7 +88,7 @@ class Numbering:
             style_id = based_on.get(qn("w:val")) if based_on is not None else ""
         return None
 
-    def place_of(self, paragraph: Any) -> tuple[str, int] | None:
+    def find_place(self, paragraph: Any) -> tuple[str, int] | None:
         """Return the id of the paragraph's list and its level, from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
@@ -100,7 +100,7 @@ class Numbering:
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
         """Return the paragraph's level and number; the number of a bullet is empty. None if it is in no list."""
-        place = self.place_of(paragraph)
+        place = self.find_place(paragraph)
         if place is None:
             return None
         num_id, at = place

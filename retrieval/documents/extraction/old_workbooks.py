@@ -13,7 +13,7 @@ import xlrd
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
@@ -53,19 +53,21 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
             f"{filename} is password-protected: save it as .xlsx in Excel and upload that."
         ) from error
     sheets = workbook.sheets()
-    hidden = [canonical(sheet.name) for sheet in sheets if sheet.visibility]
+    hidden = [make_canonical(sheet.name) for sheet in sheets if sheet.visibility]
     shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
     return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
 
 
 def _read_old_sheet(sheet: Any) -> Sheet:
     merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
-    read = Sheet(canonical(sheet.name), merged=merged)
+    read = Sheet(make_canonical(sheet.name), merged=merged)
     for row in range(sheet.nrows):
         for column, cell in enumerate(sheet.row(row)):
             number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
             read.add(row + 1, column + 1, _read_old_value(cell, number_format, sheet.book.datemode), number_format)
-    read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
+    read.notes = {
+        (row + 1, column + 1): make_canonical(note.text) for (row, column), note in sheet.cell_note_map.items()
+    }
     rows, columns = (
         {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
         for found in (sheet.rowinfo_map, sheet.colinfo_map)
@@ -109,12 +111,12 @@ def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> Extrac
     }
     shown, hidden = [], []
     for sheet in root.iter("{*}Worksheet"):
-        name = canonical(_get(sheet, "Name"))
+        name = make_canonical(_get(sheet, "Name"))
         if sheet.findtext("{*}WorksheetOptions/{*}Visible") in ("SheetHidden", "SheetVeryHidden"):
             hidden.append(name)
         else:
             shown.append(_read_xml_sheet(sheet, name, formats))
-    title = canonical(root.findtext("{*}DocumentProperties/{*}Title") or "")
+    title = make_canonical(root.findtext("{*}DocumentProperties/{*}Title") or "")
     return write_sheets(shown, filename, title, limits, leave_out("sheets", hidden))
 
 
@@ -147,7 +149,7 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
                 number_format = "h:mm" if named[1] == "Time" else ""
             read.add(row_at, at, _read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
             for note in cell.iterfind("{*}Comment/{*}Data"):
-                read.notes[row_at, at] = canonical("".join(note.itertext()))
+                read.notes[row_at, at] = make_canonical("".join(note.itertext()))
             across, down = (int(_get(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))
             if across or down:
                 merged.append(Area(row_at, at, row_at + down, at + across))

@@ -18,7 +18,10 @@ _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRom
 
 
 class Numbers:
-    """Counts numbered headings and list items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
+    """Counts an OpenDocument text's numbered headings and list items.
+
+    Source: OpenDocument 1.3 part 3, 16.35 and 19.498.
+    """
 
     def __init__(self, roots: Sequence[Element]) -> None:
         self._levels: dict[str, dict[int, Element]] = {}

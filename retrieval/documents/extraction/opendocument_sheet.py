@@ -11,7 +11,7 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import Cell
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
@@ -65,7 +65,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
         root = parse_xml(archive.read("content.xml"))
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
     title = meta.find(f".//{name('dc:title')}") if meta is not None else None
-    return root, strip_title(canonical(title.text or "")) if title is not None else ""
+    return root, strip_title(make_canonical(title.text or "")) if title is not None else ""
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
@@ -78,7 +78,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 def read_words(element: Element) -> str:
     """Return the element's text with single spaces, line breaks, and footnotes in parentheses."""
-    return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
+    return _SPACES.sub(" ", make_canonical("".join(_read_pieces(element)))).strip()
 
 
 def _read_pieces(element: Element) -> Iterator[str]:
@@ -127,7 +127,7 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
     shown, hidden = [], []
     for table in root.iter(name("table:table")):
         if table.get(name("table:style-name")) in not_shown:
-            hidden.append(canonical(table.get(name("table:name")) or ""))
+            hidden.append(make_canonical(table.get(name("table:name")) or ""))
         else:
             shown.append(_read_sheet(table, filename))
     left_out = leave_out("sheets", hidden) + leave_out("charts", list(_list_charts(data)))
@@ -144,7 +144,7 @@ def _list_charts(data: bytes) -> Iterator[str]:
 
 def _read_sheet(table: Element, filename: str) -> Sheet:
     merged: list[Area] = []
-    sheet = Sheet(canonical(table.get(name("table:name")) or ""), merged=merged)
+    sheet = Sheet(make_canonical(table.get(name("table:name")) or ""), merged=merged)
     count = 0
     row_at = 1
     hidden: list[range] = []
@@ -207,7 +207,7 @@ def _read_value(cell: Element) -> str:
     if kind == "date":
         return _format_date(words, cell.get(name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
-        return words or canonical(cell.get(name("office:string-value")) or "")
+        return words or make_canonical(cell.get(name("office:string-value")) or "")
     value = float(cell.get(name("office:value")) or "nan")
     if value != value:
         return words

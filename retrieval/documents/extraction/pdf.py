@@ -16,7 +16,7 @@ from PIL import Image
 
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.completeness import find_lost_words
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, needs_ocr, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
@@ -154,7 +154,7 @@ def extract_pdf(
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
-    title = read_declared_title(canonical(declared))
+    title = read_declared_title(make_canonical(declared))
     return ExtractedText(
         text,
         title=title or find_largest_heading(pages),
@@ -230,7 +230,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
-        title = strip_title(canonical(bookmark.get_title() or ""))
+        title = strip_title(make_canonical(bookmark.get_title() or ""))
         if index is not None and title:
             found.append((bookmark.level + 1, title, index))
         if len(found) >= 10_000:

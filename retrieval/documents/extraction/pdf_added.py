@@ -11,7 +11,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium_c
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.printed import PrintedPage, place_text, turn_box
 from retrieval.text.extracted import LeftOut, leave_out
 
@@ -31,7 +31,7 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects content outside the pages' own text. Must be created before a page is loaded.
+    """Collects the content of a PDF outside the text of its pages. It must be created before a page is loaded.
 
     Attached files are added to ``members``, unless it is None.
     """
@@ -135,7 +135,7 @@ class Added:
     @property
     def hidden_layers(self) -> tuple[LeftOut, ...]:
         hidden = [name for name, is_hidden in self._is_hidden.items() if is_hidden]
-        return leave_out("layers", [canonical(name) for name in hidden if _UNNAMED not in name], len(hidden))
+        return leave_out("layers", [make_canonical(name) for name in hidden if _UNNAMED not in name], len(hidden))
 
 
 def _read_layer_name(found: Any) -> str:

@@ -8,7 +8,7 @@ import re
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.markdown import build_markdown_text, find_title
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
@@ -42,7 +42,7 @@ def _read_xml(data: bytes) -> str:
         return ""
     values = [pair for each in elements for pair in (*each.items(), (each.tag, each.text))]
     lines = [f"{etree.QName(str(name)).localname}: {str(value).strip()}\n" for name, value in values if value]
-    return canonical("".join(line for line in lines if not line.endswith(": \n")))
+    return make_canonical("".join(line for line in lines if not line.endswith(": \n")))
 
 
 def find_underlined(text: str) -> list[Section]:

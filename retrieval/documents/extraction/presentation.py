@@ -11,7 +11,7 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 from pptx.oxml.ns import qn
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.office_xml import (
     choose_alternatives,
@@ -47,7 +47,7 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
             continue
         choose_alternatives(slide._element)
         _write_slide(slide, number, writer)
-    title = read_declared_title(canonical(presentation.core_properties.title or ""))
+    title = read_declared_title(make_canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
     shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]

@@ -17,10 +17,10 @@ Box = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class PrintedLine:
-    """A line, or one of several parts of a line between wide gaps.
+    """A printed line of a page. A line with wide gaps has one object for each part between the gaps.
 
-    ``boxes`` has one box for each character of ``text``. ``size`` is in points. ``follows`` says that the part is on
-    the same row as the part before it. ``is_row`` says that the text is a table row in Markdown.
+    ``boxes`` has one box for each character of ``text``. ``size`` is the font size in points. If ``follows`` is true,
+    the part is on the same row as the part before it. If ``is_row`` is true, the text is a table row in Markdown.
     """
 
     text: str
@@ -56,9 +56,10 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    ``width`` and ``height`` are in points, for the page turned so that its text is upright. ``turned`` is the clockwise
-    turn, in degrees, from there to the page as shown. ``unmapped`` is the share of characters that no map to Unicode
-    contains, ``controls`` of control characters. ``aside`` has the lines in other directions.
+    The page is turned so that its text is upright; ``width`` and ``height`` are in points after this turn. ``turned``
+    is the number of degrees, clockwise, by which a viewer turns this upright page. ``unmapped`` is the share of
+    characters that the PDF does not map to Unicode, ``controls`` the share of control characters. ``aside`` has the
+    lines that run in another direction.
     """
 
     width: float

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.printed import (
     CUT_WORD,
     REST_OF_WORD,
@@ -67,7 +67,7 @@ def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Se
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
-            line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
+            line.text = make_canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_contents(page)
     body = _measure_body_size(pages)
     pitch = _measure_pitch(pages)

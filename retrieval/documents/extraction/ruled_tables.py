@@ -36,9 +36,9 @@ _TIGHT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RuledLine:
-    """A straight line from ``start`` to ``end``.
+    """A horizontal or vertical line that is drawn on a page, from ``start`` to ``end``.
 
-    ``at`` is its distance from the top of the page (horizontal) or from the left (vertical).
+    ``at`` is a horizontal line's distance from the top of the page, or a vertical line's from the left.
     """
 
     at: float

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from retrieval.documents import formats, sandbox
 from retrieval.documents.extraction import extract, printable_name
-from retrieval.documents.recognition.recognised_words import to_page
+from retrieval.documents.recognition.recognised_words import build_page
 from retrieval.exceptions import DocumentRejected
 from retrieval.metrics import FILES_BEYOND_LIMITS
 from retrieval.text.extracted import (
@@ -69,7 +69,7 @@ def extract_in_sandbox(
     False; SandboxUnavailable.
     """
     name = printable_name(filename)
-    preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
+    preload = [formats.detect_format(data, name).extractor.partition(":")[0]] if data else []
     # The recognised words are sent after the file's bytes, because they may be too long for a job's message.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
@@ -106,7 +106,7 @@ def read(
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
-    recognised = {number: to_page(*page) for number, *page in rows}
+    recognised = {number: build_page(*page) for number, *page in rows}
     found = extract(data[:size], filename, limits=ExtractionLimits(**limits), recognised=recognised)
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(

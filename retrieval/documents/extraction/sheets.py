@@ -20,7 +20,7 @@ from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, Shee
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
@@ -40,7 +40,7 @@ Rows = dict[int, dict[int, Cell]]
 
 
 class Area(NamedTuple):
-    """A range of cells. All four bounds are inclusive."""
+    """A range of cells in a sheet. All four bounds are inclusive."""
 
     top: int
     left: int
@@ -50,9 +50,10 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """The filled cells of a sheet, by row and column.
+    """The filled cells of a spreadsheet's sheet.
 
-    ``beside`` has the words of text boxes, headers and footers. ``hidden`` counts the dropped rows and columns.
+    ``rows`` maps a row's number to its cells by column. ``beside`` has the words of text boxes, headers and footers.
+    ``hidden`` is the number of hidden rows and columns, which were dropped.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Sheet:
     hidden: int = 0
 
     def add(self, row: int, column: int, value: object, number_format: str = "", *, is_error: bool = False) -> None:
-        if words := " ".join(canonical(show_value(value, number_format)).split()):
+        if words := " ".join(make_canonical(show_value(value, number_format)).split()):
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
@@ -224,7 +225,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
         return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
-    hidden = [canonical(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
+    hidden = [make_canonical(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
     charts: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         sheets = [_read_sheet(sheet, archive, paths[sheet.title], charts) for sheet in shown]
@@ -233,7 +234,9 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
                 _read_drawings(archive, paths[chart_sheet.title], charts)
     formulas = leave_out("formulas", (), _count_formulas(data))
     left_out = leave_out("sheets", hidden) + formulas + leave_out("charts", charts)
-    return write_sheets(sheets, filename, strip_title(canonical(reader.wb.properties.title or "")), limits, left_out)
+    return write_sheets(
+        sheets, filename, strip_title(make_canonical(reader.wb.properties.title or "")), limits, left_out
+    )
 
 
 def _count_formulas(data: bytes) -> int:
@@ -247,7 +250,7 @@ def _count_formulas(data: bytes) -> int:
 
 def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[str]) -> Sheet:
     read = Sheet(
-        canonical(sheet.title),
+        make_canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
     # `iter_rows` would also create all empty cells in between.
@@ -256,12 +259,12 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
             read.add(row, column, value, cell.number_format, is_error=cell.data_type == "e")
         if cell.comment:
-            read.notes[row, column] = canonical(cell.comment.text)
+            read.notes[row, column] = make_canonical(cell.comment.text)
     for _, root in _list_related(archive, path, "/threadedComment"):
         found: dict[str, list[str]] = {}
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
-        read.notes |= {coordinate_to_tuple(at): canonical(" / ".join(words)) for at, words in found.items()}
+        read.notes |= {coordinate_to_tuple(at): make_canonical(" / ".join(words)) for at, words in found.items()}
     read.beside = [*_read_drawings(archive, path, charts), *_read_margins(sheet)]
     filters = [each for each in (sheet.auto_filter, *(table.autoFilter for table in sheet.tables.values())) if each]
     filtered = [range_boundaries(each.ref) for each in filters if each.ref and each.filterColumn]
@@ -289,7 +292,7 @@ def _read_margins(sheet: Any) -> Iterator[str]:
         for part in (margin.left, margin.center, margin.right):
             words = _MARGIN_CODE.sub(" ", part.text or "")
             if not is_page_number(words):
-                yield canonical(" ".join(words.split()))
+                yield make_canonical(" ".join(words.split()))
 
 
 def _list_related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
@@ -312,7 +315,7 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
         for _, chart in _list_related(archive, drawing, "/chart"):
             title, rows = read_chart(chart)
             series = ", ".join(rows[0][1:]) if rows else ""
-            charts.append(canonical(f"{title} ({series})" if title and series else title or series or "chart"))
+            charts.append(make_canonical(f"{title} ({series})" if title and series else title or series or "chart"))
     return found
 
 
@@ -326,13 +329,13 @@ def extract_plainly(data: bytes, filename: str, media_type: str, limits: Extract
     count = 0
     for about in workbook.sheets_metadata:
         if about.visible != SheetVisibleEnum.Visible:
-            hidden.append(canonical(about.name))
+            hidden.append(make_canonical(about.name))
         elif about.typ == SheetTypeEnum.WorkSheet:
             sheet = workbook.get_sheet_by_name(about.name)
             areas = [
                 Area(top + 1, left + 1, low + 1, end + 1) for (top, left), (low, end) in sheet.merged_cell_ranges or ()
             ]
-            read = Sheet(canonical(about.name), merged=areas)
+            read = Sheet(make_canonical(about.name), merged=areas)
             top, left = sheet.start or (0, 0)
             for row, values in enumerate(sheet.iter_rows() if sheet.start else (), start=top + 1):
                 for column, value in enumerate(values, start=left + 1):

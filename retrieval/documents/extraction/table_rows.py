@@ -29,7 +29,10 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table, and the lines of the page that it replaces. A ``header`` without words is not printed."""
+    """A table that was recognised on a page. It replaces the ``lines`` from which it was read.
+
+    If no cell of the ``header`` has words, the header is not written.
+    """
 
     lines: list[PrintedLine]
     header: Row
@@ -38,7 +41,7 @@ class FoundTable:
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a row that contains no wide gap."""
+    """A part of a printed row that contains no wide gap."""
 
     cell: Cell
     line: PrintedLine
@@ -176,7 +179,7 @@ def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
 
 @dataclass(slots=True)
 class Grid:
-    """A table as rows and columns. The first ``header`` of its rows name the columns."""
+    """A printed table, divided into rows and columns. The first ``header`` rows contain the names of the columns."""
 
     groups: list[list[PrintedRow]]
     columns: Columns

@@ -16,7 +16,7 @@ from retrieval.documents.extraction.cell_tables import (
     read_table,
     write_table,
 )
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.source_code import extract_source
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
@@ -90,13 +90,13 @@ def extract_records(data: bytes, filename: str, media_type: str, limits: Extract
         return extract_source(data, filename, media_type, limits)
     rows = [[_show_field(record.get(field)) for field in fields] for record in records]
     writer = MarkdownWriter(filename, limits)
-    writer.add_rows([" ".join(canonical(field).split()) for field in fields], [row for row in rows if any(row)])
+    writer.add_rows([" ".join(make_canonical(field).split()) for field in fields], [row for row in rows if any(row)])
     return writer.finish(holds_records=True)
 
 
 def _show_field(value: Any) -> str:
     words = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return canonical(words).strip()
+    return make_canonical(words).strip()
 
 
 def sniff_delimiter(source: str) -> str:

@@ -19,7 +19,7 @@ from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.numbering import Numbering
 from retrieval.documents.extraction.office_xml import (
@@ -57,7 +57,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     _Reader(document, writer).write()
     embedded = collect_embedded([document.part], filename, limits)
     return writer.finish(
-        read_declared_title(canonical(document.core_properties.title or "")) or writer.first_title,
+        read_declared_title(make_canonical(document.core_properties.title or "")) or writer.first_title,
         members=embedded.found,
         left_out=embedded.left_out,
     )

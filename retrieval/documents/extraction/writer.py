@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import make_canonical
 from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
@@ -34,7 +34,10 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell of a table. ``goes_on`` says that it continues the cell above it."""
+    """A cell of a table. It covers ``across`` columns and ``down`` rows.
+
+    If ``goes_on`` is true, the text continues the cell above.
+    """
 
     text: str
     across: int = 1
@@ -134,30 +137,30 @@ class MarkdownWriter:
         self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
-        if title := strip_title(canonical(words)):
-            start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
+        if title := strip_title(make_canonical(words)):
+            start = self._add_block(f"{'#' * min(level, _DEEPEST)} {title}")
             self.sections.append(Section(start, level, title))
 
     def add_paragraph(self, words: str) -> None:
-        if words := canonical(words).strip():
-            self._add(words)
+        if words := make_canonical(words).strip():
+            self._add_block(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        if words := " ".join(canonical(words).split()):
+        if words := " ".join(make_canonical(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
-            self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
+            self._add_block(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
 
     def add_markdown(self, text: str) -> None:
-        if text := canonical(text).strip():
-            start = self._add(text)
+        if text := make_canonical(text).strip():
+            start = self._add_block(text)
             sections, protected = parse_structure(text)
             self.sections += [replace(section, start=section.start + start) for section in sections]
             self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add a table whose first row is the header. Empty rows are left out."""
-        if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
-            start = self._add(table)
+        if table := write_markdown_table([[" ".join(make_canonical(cell).split()) for cell in row] for row in rows]):
+            start = self._add_block(table)
             self._protected.append(Span(start, start + len(table)))
 
     def add_rows(
@@ -166,7 +169,7 @@ class MarkdownWriter:
         """Add each row as a line with the names of its columns, so that a question can find and quote one row."""
         if not rows:
             return
-        start = self._add("")
+        start = self._add_block("")
         grid: list[TableGridRow] = []
         for at, row in enumerate(rows):
             self._write("\n" if at else "")
@@ -177,7 +180,7 @@ class MarkdownWriter:
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
-        lines = [" ".join(canonical(words).split()) for words in paragraphs]
+        lines = [" ".join(make_canonical(words).split()) for words in paragraphs]
         if words := "\n> ".join(filter(None, lines)):
             self.add_paragraph(f"> Notes: {words}")
 
@@ -216,7 +219,7 @@ class MarkdownWriter:
             holds_records=holds_records,
         )
 
-    def _add(self, block: str, *, is_item: bool = False) -> int:
+    def _add_block(self, block: str, *, is_item: bool = False) -> int:
         if self._parts and self._length not in self._page_starts[-1:]:
             self._write("\n" if is_item and self._in_list else "\n\n")
         self._in_list = is_item

@@ -12,7 +12,7 @@ from django.conf import settings
 from retrieval.documents import sandbox
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.recognition import tesseract
-from retrieval.documents.recognition.recognised_words import check_words, to_page
+from retrieval.documents.recognition.recognised_words import build_page, check_words
 from retrieval.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
 
@@ -41,7 +41,7 @@ def list_configured_languages() -> list[str]:
 def _list_installed() -> tuple[str, ...]:
     try:
         tesseract.load_library()
-        return tuple(tesseract.languages())
+        return tuple(tesseract.list_languages())
     except tesseract.EngineMissing:
         return ()
 
@@ -69,7 +69,7 @@ def recognise_pages(
     pages remain after ``seconds``; SandboxUnavailable.
     """
     # A new version of Tesseract or a change of languages makes stored pages out of date.
-    fingerprint = f"tesseract {tesseract.version()} {'+'.join(list_configured_languages())}"[:200]
+    fingerprint = f"tesseract {tesseract.read_version()} {'+'.join(list_configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
     started = time.monotonic()
@@ -110,7 +110,7 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
 def find_page(content_hash: str, number: int) -> PrintedPage | None:
     pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
     page = pages.order_by("-pk").first()
-    return to_page(page.width, page.height, page.turned, page.words) if page and page.width else None
+    return build_page(page.width, page.height, page.turned, page.words) if page and page.width else None
 
 
 def forget_pages(hashes: Collection[str]) -> None:

@@ -43,11 +43,11 @@ def check_words(value: Any) -> dict[str, object]:
     return {"width": width, "height": height, "turned": value["turned"], "words": words, "confidence": confidence}
 
 
-def to_page(width: float, height: float, turned: int, found: Sequence[Sequence[Any]]) -> PrintedPage:
+def build_page(width: float, height: float, turned: int, found: Sequence[Sequence[Any]]) -> PrintedPage:
     words = (word for word in found if word[0].strip())
     groups = [list(line) for _, line in groupby(words, key=lambda word: word[5])]
     confidences = [sum(word[6] for word in words) / len(words) for words in groups]
-    lines = [_to_line(words, width / _UNITS, height / _UNITS) for words in groups]
+    lines = [_build_line(words, width / _UNITS, height / _UNITS) for words in groups]
     usual = median(line.size for line in lines) if lines else 0.0
     for line, sure in zip(lines, confidences, strict=True):
         steps = round((line.size / usual - 1) / _SIZE_STEP)
@@ -55,7 +55,7 @@ def to_page(width: float, height: float, turned: int, found: Sequence[Sequence[A
     return PrintedPage(width, height, lines, (360 - turned) % 360)
 
 
-def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedLine:
+def _build_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedLine:
     text: list[str] = []
     boxes: list[Box] = []
     for word, left, top, right, bottom, _line, _sure in words:

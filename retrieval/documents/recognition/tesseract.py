@@ -32,7 +32,7 @@ _WORD_LEVEL = "5"
 
 
 class EngineMissing(Exception):
-    """An error: the library, or the data of a language, is not installed."""
+    """An error: Tesseract's library, or its data for a language, is not installed."""
 
 
 @lru_cache(maxsize=1)
@@ -53,7 +53,7 @@ def load_library() -> Any:
     raise EngineMissing("Tesseract's library is not installed.")
 
 
-def version() -> str:
+def read_version() -> str:
     return str(load_library().TessVersion().decode())
 
 
@@ -64,7 +64,7 @@ def find_data_folder() -> Path:
     raise EngineMissing("No data of Tesseract's languages is installed.")
 
 
-def languages() -> list[str]:
+def list_languages() -> list[str]:
     return sorted(path.stem for path in find_data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
@@ -73,7 +73,7 @@ def has_orientation() -> bool:
 
 
 class Engine:
-    """Tesseract with the data of these languages. Raises: EngineMissing."""
+    """Tesseract's OCR engine with the data of some languages. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()

@@ -49,7 +49,7 @@ _START = (
 
 
 class SandboxError(Exception):
-    """Base class of the errors that :func:`run` reports."""
+    """Base class of the errors of a job in the sandbox."""
 
 
 class LimitExceeded(SandboxError):
@@ -73,7 +73,7 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """The caller no longer wants the job's result, or not yet."""
+    """An error: the job was killed because its caller does not need the result now."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -90,7 +90,7 @@ class SandboxState:
 
 
 class TemplateProcess:
-    """The template process from which jobs are forked. Threads share it, a forked process starts its own."""
+    """The process from which the processes of jobs are forked. Threads share it; a forked process starts its own."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -169,7 +169,7 @@ def require_guards(is_required: bool) -> None:
     _template.requires_guards = is_required
 
 
-def state() -> SandboxState:
+def read_sandbox_state() -> SandboxState:
     """Return the sandbox's state. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()

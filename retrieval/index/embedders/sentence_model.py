@@ -37,7 +37,7 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class Pooling(StrEnum):
-    """A way to pool token vectors. The values are keys in the config.json of a Pooling module."""
+    """A way to compute one vector from token vectors. The values are keys in the config.json of a Pooling module."""
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
@@ -65,7 +65,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A dense layer after the pooling. ``width`` is the length of its output."""
+    """A dense layer after the pooling. ``width`` is the number of its outputs."""
 
     folder: Path
     width: int
@@ -94,7 +94,7 @@ _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Texts that the model expects before a question and before a document; empty for most models."""
+    """The texts that the model expects before a question and before a document; empty for most models."""
 
     query: str = ""
     document: str = ""
@@ -102,11 +102,11 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """An encoder, and the steps that turn its output into one vector.
+    """A sentence-transformers model: an encoder, and the steps that turn its output into one vector.
 
-    ``file`` is an ONNX file, or the weights of a BERT model. If ``pooling`` is None, the ONNX file's sentence vector is
-    used, or else the mean. Vectors have ``dimension`` numbers, of which the first ``kept`` are used. ``max_tokens``
-    includes special tokens and prompts.
+    ``file`` is an ONNX file, or the weights of a BERT model. If ``pooling`` is None, the sentence vector of the ONNX
+    file is used, or the mean of the token vectors if it has none. The model's vectors have ``dimension`` numbers, and
+    only the first ``kept`` of them are used. ``max_tokens`` includes special tokens and prompts.
     """
 
     folder: Path

@@ -50,10 +50,10 @@ def open_session(source: str | bytes) -> Any:
 
 
 class OpenedInProcess:
-    """Base class of objects that each process opens once, at first use, under ``_lock``.
+    """Base class of models that each process opens once, when they are first used.
 
-    A forked process gets a new lock, because another thread may have held the old one. It keeps only ``_shared`` of the
-    opened objects.
+    A forked process gets a new ``_lock``, because another thread may have locked the old one. It keeps only ``_shared``
+    of the opened objects, and opens the others again.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ def embed(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
-    """An open session with its tokenizer. It embeds one text at a time.
+    """An open ONNX session with its tokenizer. It embeds one text at a time.
 
     ``finish`` turns the model's ``output`` for one text into a unit vector. This output is the last layer, shape
     (tokens, width), or a sentence vector, shape (width,).

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.index.distribution import count_shards, distribute, find_distribution_problem
+from retrieval.index.distribution import count_shards, distribute_tables, find_distribution_problem
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -25,7 +25,7 @@ class Command(PreparedCommand):
         if found := find_distribution_problem():
             raise CommandError(found)
         try:
-            distribute(self.stdout.write, options["shards"])
+            distribute_tables(self.stdout.write, options["shards"])
         except DatabaseError as error:
             raise CommandError(f"{str(error).rstrip()}\nWhat was done so far stands: run it again to go on.") from error
         self.stdout.write(f"Distributed over {count_shards()} shards. Start the site again.")

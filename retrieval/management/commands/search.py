@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from core.dataclass_json import to_json
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
 from retrieval.types import SILENT, SearchMethod
@@ -31,7 +31,7 @@ class Command(PreparedCommand):
         try:
             result = search(
                 options["question"],
-                unrestricted_filters(options["collection"]),
+                build_unrestricted_filters(options["collection"]),
                 method=method,
                 top_k=options["top_k"],
             )

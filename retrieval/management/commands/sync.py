@@ -18,7 +18,10 @@ NUMBERS: tuple[Counted, ...] = ("added", "changed", "unchanged", "removed", "fai
 
 
 class RunDetails(TypedDict, total=False):
-    """Details of a run, as the command prints them. ``failures`` and ``left_out`` are pairs of name and reason."""
+    """Details of a source's run, as the command prints them.
+
+    ``failures`` and ``left_out`` are pairs of name and reason.
+    """
 
     failures: list[list[str]]
     left_out: list[list[str]]

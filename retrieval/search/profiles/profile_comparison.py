@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
 from retrieval.passage_address import build_passage_url
-from retrieval.search.assembly import assemble
+from retrieval.search.assembly import assemble_context
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile
@@ -26,10 +26,7 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score, drawn as a bar.
-
-    ``start``, ``width`` and ``axis`` (the position of 0) are in percent.
-    """
+    """A part of a score, drawn as a bar. All numbers are percentages; ``axis`` is the position of 0."""
 
     name: str
     css_class: str
@@ -43,7 +40,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate of one profile. ``other_rank`` is its rank with the other profile, or None."""
+    """A candidate of one profile.
+
+    ``other_rank`` is its rank with the other profile, None if it is not a candidate there.
+    """
 
     candidate: Candidate
     passage: Passage
@@ -94,7 +94,7 @@ class ProfileComparison:
         return first.ranks == second.ranks and not (first.error or second.error)
 
 
-def compare(
+def compare_profiles(
     question: str,
     filters: SearchFilters,
     profiles: tuple[NamedProfile, NamedProfile],
@@ -111,7 +111,7 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
             result = search(question, filters, profile=profile, top_k=top_k)
     except RagsiteError as error:
         return ProfileResult(profile, error=str(error))
-    context = assemble(
+    context = assemble_context(
         result.hits,
         load_neighbours,
         budget_tokens=profile.settings.context_budget_tokens,

@@ -22,7 +22,7 @@ from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.fusion_methods import METHODS
-from retrieval.gates import PublicationRefused, objections_to
+from retrieval.gates import PublicationRefused, find_objections
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import NO_RERANKER, ImproperProfile, ProfileSettings, from_json
@@ -50,8 +50,8 @@ _PUBLISHING_LOCK = 0x7261_6770
 class NamedProfile:
     """Search settings with a name for explanations.
 
-    ``version_id`` is None for settings that are not stored. ``error`` is for staff: the reason why the published
-    version cannot be used.
+    ``version_id`` is None for settings that are not stored. ``error`` is the reason why the published version cannot be
+    used; only staff see it.
     """
 
     name: str
@@ -68,7 +68,7 @@ Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
 
-def built_in_profile() -> ProfileSettings:
+def get_built_in_profile() -> ProfileSettings:
     return ProfileSettings(
         method=SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
         top_k=settings.RETRIEVAL_TOP_K,
@@ -92,14 +92,14 @@ def active_profile() -> NamedProfile:
         logger.exception("The search profile in force cannot be looked up.")
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute.")) from error
     if row is None:
-        return NamedProfile(BUILT_IN, built_in_profile())
+        return NamedProfile(BUILT_IN, get_built_in_profile())
     version_id, name, stored = row
     try:
         return NamedProfile(name, _read(stored), version_id)
     except ImproperProfile as error:
         PROFILE_FAILURES.inc()
         logger.error("The search profile in force, %s, cannot be used; the built-in one is: %s", name, error)
-        return NamedProfile(f"{BUILT_IN} (instead of {name})", built_in_profile(), error=f"{name}: {error}")
+        return NamedProfile(f"{BUILT_IN} (instead of {name})", get_built_in_profile(), error=f"{name}: {error}")
 
 
 def register_chooser(chooser: Chooser) -> None:
@@ -172,7 +172,7 @@ def add_version(
         )
 
 
-def publish(
+def publish_profile(
     version: SearchProfileVersion,
     published_by: AbstractBaseUser | AnonymousUser | None = None,
     *,
@@ -187,7 +187,7 @@ def publish(
     by = published_by.pk if published_by else None
     with transaction.atomic():
         _lock_publications()
-        objections = objections_to(version)
+        objections = find_objections(version)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
@@ -206,7 +206,7 @@ def publish(
     return publication
 
 
-def withdraw() -> SearchProfileVersion | None:
+def withdraw_profile() -> SearchProfileVersion | None:
     with transaction.atomic():
         _lock_publications()
         version = find_published_version()

@@ -112,7 +112,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         try:
             here = self._folder.exists()
             return _load_model(
-                self._folder if here else model_files.fetch(self.model, self._cache_dir, kind="cross encoder")
+                self._folder if here else model_files.fetch_model(self.model, self._cache_dir, kind="cross encoder")
             )
         except (model_files.NotFetched, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from retrieval.fusion_methods import METHODS, RetrieverResults
-from retrieval.normalization import standard_deviation, z_scores
+from retrieval.normalization import compute_standard_deviation, z_scores
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 # method.
 
 
-def boost(
+def apply_boosts(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
     """Return the candidates, best first, after each boost whose key and value their ``metadata`` contain.
 
     ``metadata`` is by chunk id. A value that is a list matches if any member does.
     """
-    unit = standard_deviation([chunk.score for chunk in fused]) or 1.0
+    unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     boosted = []
     for chunk in fused:
         earned = tuple(
@@ -63,7 +63,7 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
     head = fused[: settings.rerank_depth]
     known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
-    unit = standard_deviation([chunk.score for chunk in fused]) or 1.0
+    unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     reranked = []
     for rank, chunk in enumerate(fused, start=1):
         normalized = known.get(chunk.chunk_id)
@@ -116,7 +116,7 @@ FULL_WORD_SHARE = 0.6
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
-def fuse(
+def fuse_rankings(
     plan: SearchPlan,
     rankings: Sequence[Ranking],
     scores: RetrieverScores | None = None,

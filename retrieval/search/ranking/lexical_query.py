@@ -14,8 +14,8 @@ from retrieval.index.term_statistics import (
     list_mixed_collections,
     read_lexemes,
 )
-from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote
-from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote_lexeme
+from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.search.understanding.vocabulary import (
     Expansion,
     expand_term,
@@ -24,9 +24,9 @@ from retrieval.search.understanding.vocabulary import (
 )
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_inverse_document_frequency,
     compute_lexeme_dimension,
     expand_identifiers,
-    inverse_document_frequency,
     list_spellings,
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
@@ -96,10 +96,11 @@ MOST_TERMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question, or several alternatives of which the best one counts.
+    """A word to search, or several alternatives of which the best one counts.
 
-    ``notation`` is a tsquery. A match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit of
-    the passages that match. A ``common`` term raises scores, but a passage needs another term to be a candidate.
+    ``notation`` is a tsquery. ``bound`` is an upper limit of the score that a match adds. ``document_frequency`` is an
+    upper limit of the number of passages that match. A ``common`` term raises scores, but a passage must also match
+    another term.
     """
 
     notation: str
@@ -190,12 +191,13 @@ NEARLY_THE_WORD = 0.58
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question, analysed by one text-search configuration.
+    """A question, analysed by one text-search configuration of PostgreSQL.
 
-    ``collections`` use this configuration; those in ``mixed`` also use others. ``idf`` maps the question's lexemes that
-    passages contain to their weights. ``expansions`` maps each word that no passage contains to similar words, nearest
-    first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery. ``unknown`` counts the
-    lexemes without a passage and without an expansion. ``unknown_words`` are the words without a similar expansion.
+    ``collections`` use this configuration; the collections in ``mixed`` also use others. ``idf`` maps the question's
+    lexemes that passages contain to their weights. ``expansions`` maps each word that no passage contains to similar
+    words, nearest first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery.
+    ``unknown`` is the number of lexemes that neither a passage nor ``expansions`` contain. ``unknown_words`` are the
+    words without a similar word.
     """
 
     configuration: str
@@ -216,7 +218,7 @@ class LexicalQuery:
         """The terms with upper bounds of their scores. Terms without a lexeme of ``matching`` are common."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
-            Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
+            Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
             for lexeme, idf in self.idf.items()
         ]
         for expansions in self.expansions.values():
@@ -225,7 +227,7 @@ class LexicalQuery:
                 if alike:
                     terms.append(
                         Term(
-                            notation=f"( {' | '.join(quote(each.lexeme) for each in alike)} )",
+                            notation=f"( {' | '.join(quote_lexeme(each.lexeme) for each in alike)} )",
                             bound=max(each.weight for each in alike) * self.largest_weight,
                             document_frequency=sum(each.document_frequency for each in alike),
                             common=common,
@@ -235,7 +237,7 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        return join_with_and([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+        return join_with_and([" | ".join(quote_lexeme(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
         pk = chunk.collection_id
@@ -248,7 +250,10 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """For each expanded word, one vector per expansion. The largest inner product of each word adds to a score."""
+        """The vectors of the expansions, in one list for each expanded word.
+
+        For each word, only the largest inner product adds to a score.
+        """
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -276,7 +281,7 @@ def build_queries(
     for unquoted words that no passage contains. Words that occur only in documents hidden from ``readers`` are treated
     as missing. Raises: InvalidQuery.
     """
-    parsed = parse(question)
+    parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)
     if not collections:
         return []
@@ -309,7 +314,9 @@ def build_queries(
         }
         if held:
             selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
-            idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
+            idf = {
+                lexeme: compute_inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()
+            }
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
             queries.append(
                 LexicalQuery(
@@ -323,12 +330,12 @@ def build_queries(
                     constraints[configuration],
                     held,
                     unknown=len({*lexemes[configuration]} - known.keys() - stood_in_for),
-                    unknown_weight=inverse_document_frequency(0, passages),
+                    unknown_weight=compute_inverse_document_frequency(0, passages),
                     unknown_words=tuple(
                         typed
                         for typed in unknown
                         if max((near.weight for near in expansions.get(typed, ())), default=0.0)
-                        < NEARLY_THE_WORD * inverse_document_frequency(1, passages)
+                        < NEARLY_THE_WORD * compute_inverse_document_frequency(1, passages)
                     ),
                 )
             )

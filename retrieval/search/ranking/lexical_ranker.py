@@ -10,7 +10,7 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Q
 
-from core.database import fetch
+from core.database import fetch_rows
 from retrieval.index.term_statistics import build_configuration_condition, read_lexemes
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
@@ -91,9 +91,9 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 @dataclass(frozen=True, slots=True)
 class LexemeWeights:
-    """Weights of a query's lexemes in stored chunks.
+    """The weights of a query's lexemes in stored chunks.
 
-    ``weights`` maps each lexeme, the highest idf first, to an array of shape (len(ids),). ``ids`` are the chunks' ids.
+    ``weights`` maps each lexeme, the highest idf first, to an array with one weight for each of the chunks ``ids``.
     """
 
     ids: list[int]
@@ -220,7 +220,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
     products, weights = _build_inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
-        rows = fetch(
+        rows = fetch_rows(
             f"SELECT id, {products} AS distance FROM retrieval_chunk "
             f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
             f"ORDER BY distance, id LIMIT {depth:d}",

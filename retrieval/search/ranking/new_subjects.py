@@ -9,7 +9,7 @@ from retrieval.search.understanding.dependent_questions import (
     LANGUAGES,
     begins_with_conjunction,
     has_few_words,
-    points_back,
+    has_pronoun,
 )
 from retrieval.types import Candidate, Retriever
 
@@ -28,7 +28,7 @@ def is_new_subject(
     that begins with a conjunction or contains a pronoun is never independent. If no shown passage answers the
     question's own words, it is independent if its language is in LANGUAGES and it is not too short.
     """
-    if begins_with_conjunction(question) or points_back(question):
+    if begins_with_conjunction(question) or has_pronoun(question):
         return False
     scored = {candidate.chunk_id: candidate for candidate in alone}
     shown = [strengths.measure(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]

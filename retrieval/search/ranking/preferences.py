@@ -24,9 +24,9 @@ ACROSS_LANGUAGES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """Measures how well passages answer the question without earlier questions.
+    """Measures how well passages answer the question if it is read without earlier questions.
 
-    ``shares`` and ``languages`` are by chunk id.
+    ``shares`` maps chunk ids to the share of the question's words in the chunk, ``languages`` to its language.
     """
 
     calibration: Calibration

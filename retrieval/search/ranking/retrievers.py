@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from core import deadline
-from core.database import release_connections, statements_within
+from core.database import limit_statements, release_connections
 from core.exceptions import RagsiteError
 from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
@@ -114,7 +114,7 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
         embedder_id = ranker.embedder_id
         if embedder_id is None and plan.weights.get(Retriever.VECTOR) > 0:
             embedder_id = find_searched_embedder().pk
-        with statements_within(plan.retriever_timeout_seconds):
+        with limit_statements(plan.retriever_timeout_seconds):
             return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],
                 embedder_id,
@@ -128,8 +128,8 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 class CandidateData:
     """Additional data on all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of candidates that it did not list, and ``matched_terms`` the terms of
-    candidates that the keyword retriever listed.
+    ``scores`` has each retriever's scores of the candidates that it did not list. ``matched_terms`` has the question's
+    terms in the candidates that the keyword retriever listed.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -157,7 +157,7 @@ def load_candidate_data(
     unread = everything - read
     try:
         if unread:
-            with statements_within(plan.retriever_timeout_seconds):
+            with limit_statements(plan.retriever_timeout_seconds):
                 known |= load_stored_chunks(
                     sorted(unread),
                     vector_ranker.embedder_id if vector_ranker is not None else None,

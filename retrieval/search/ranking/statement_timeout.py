@@ -7,7 +7,7 @@ from django.db import DatabaseError, OperationalError
 from psycopg.errors import QueryCanceled
 
 from core import deadline
-from core.database import is_node_lost, statements_within
+from core.database import is_node_lost, limit_statements
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.types import Retriever
 
@@ -24,7 +24,7 @@ def statement_timeout(
     if not seconds:
         raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
     try:
-        with statements_within(seconds, database_settings or {}):
+        with limit_statements(seconds, database_settings or {}):
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):

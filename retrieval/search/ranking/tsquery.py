@@ -20,7 +20,7 @@ class MatchesTsQuery(Func):
         super().__init__(F(search_vector), Value(notation))
 
 
-def quote(lexeme: str) -> str:
+def quote_lexeme(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

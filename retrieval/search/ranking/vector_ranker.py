@@ -14,7 +14,7 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
-from core.database import fetch
+from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
 from retrieval.index.active_embedder import encode_query, find_searched_embedder
@@ -27,7 +27,7 @@ from retrieval.rights.search_filters import build_document_condition
 from retrieval.search.ranking.lexical_query import build_chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
-from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Up to this many rows, comparing every row is exact and as fast as the index.
@@ -78,7 +78,7 @@ class VectorRanker(Ranker):
             distance, order = build_exact_distance(), "distance, chunk_id"
         else:
             distance, order = build_indexed_distance(embedder), "distance"
-        return fetch(
+        return fetch_rows(
             f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
         )
 
@@ -106,7 +106,7 @@ class VectorRanker(Ranker):
 
     @cached_property
     def _parsed(self) -> ParsedQuestion:
-        return parse(self._question)
+        return parse_question(self._question)
 
     @cached_property
     def _query(self) -> HalfVector:
@@ -123,5 +123,7 @@ def _compute_widening(passages: int) -> float:
 
 
 def _has_few_rows(source: str, parameters: list[object]) -> bool:
-    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
+    ((number,),) = fetch_rows(
+        f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters
+    )
     return bool(number <= EXACT_UP_TO)

@@ -55,7 +55,7 @@ def _read_rules() -> Iterator[tuple[str, QueryClass, re.Pattern[str]]]:
 RULES = tuple(_read_rules())
 
 
-def classify(question: str) -> Classification:
+def classify_question(question: str) -> Classification:
     """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches.
 
     Only the first CHARACTERS_READ characters are used. The time is linear in them.

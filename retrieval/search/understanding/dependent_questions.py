@@ -18,11 +18,11 @@ _POINTING_ADVERB = re.compile(fill_in(r"\b<pointing_adverbs>\b", "questions"))
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def points_back(question: str) -> bool:
+def has_pronoun(question: str) -> bool:
     """Return whether the question has a pronoun, or a Dutch adverb such as "daarop" that contains a pronoun."""
     words = _WORD.findall(question.casefold())
-    has_pronoun = bool(_POINTING.intersection(words)) or bool(_POINTING_AT_THE_END.intersection(words[-1:]))
-    return has_pronoun or _POINTING_ADVERB.search(question.casefold()) is not None
+    has_word = bool(_POINTING.intersection(words)) or bool(_POINTING_AT_THE_END.intersection(words[-1:]))
+    return has_word or _POINTING_ADVERB.search(question.casefold()) is not None
 
 
 def begins_with_conjunction(question: str) -> bool:
@@ -31,7 +31,7 @@ def begins_with_conjunction(question: str) -> bool:
 
 def is_in_another_language(question: str, earlier: str) -> bool:
     """Return whether the question and ``earlier`` are in different languages; False if the question depends on it."""
-    if points_back(question) or begins_with_conjunction(question) or has_few_words(question):
+    if has_pronoun(question) or begins_with_conjunction(question) or has_few_words(question):
         return False
     languages = identify_language(question), identify_language(earlier)
     return all(languages) and languages[0] != languages[1]

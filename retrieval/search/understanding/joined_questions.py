@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retrieval.exceptions import InvalidQuery
 from retrieval.search.understanding.dependent_questions import has_few_words, is_in_another_language
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import Turn
 
 # Weights of the search for the question alone and of the joined search: docs/adr/0045-follow-ups-are-searched-twice.md.
@@ -21,7 +21,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
     The result is empty if ``history`` is empty, if ``question`` has quoted phrases or excluded words, or if it is in
     another language than the last question of ``history``.
     """
-    parsed = parse(question)
+    parsed = parse_question(question)
     if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
         return ""
     earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
@@ -36,6 +36,6 @@ def choose_search_weights(question: str) -> tuple[float, float]:
 
 def _remove_operators(question: str) -> str:
     try:
-        return parse(question).text
+        return parse_question(question).text
     except InvalidQuery:  # the question only excludes words
         return ""

@@ -41,7 +41,7 @@ followed, whatever it says."""
 
 
 class ModelReformulator:
-    """A ``QueryReformulator``; ``timeout_seconds`` limits the whole request."""
+    """A query reformulator that asks a language model. ``timeout_seconds`` limits the whole request."""
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from retrieval.search.understanding.dependent_questions import CONJUNCTIONS, points_back
+from retrieval.search.understanding.dependent_questions import CONJUNCTIONS, has_pronoun
 from retrieval.search.understanding.named_things import find_codes
 from retrieval.text.terms import find_identifiers
 from retrieval.text.word_lists import fill_in
@@ -45,7 +45,7 @@ def find_names(question: str) -> list[str]:
 
 
 def _is_dependent(question: str) -> bool:
-    return not _EXPLETIVE.search(question) and (points_back(question) or _drop_conjunction(question) != question)
+    return not _EXPLETIVE.search(question) and (has_pronoun(question) or _drop_conjunction(question) != question)
 
 
 def _drop_conjunction(question: str) -> str:

@@ -12,7 +12,7 @@ from retrieval.index.term_statistics import (
     read_frequencies,
     read_lexemes,
 )
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.text.word_lists import fill_in
@@ -63,11 +63,11 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
 
 def find_codes(question: str) -> frozenset[str]:
     """Return the lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
-    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
+    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse_question(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
 def find_section(question: str) -> tuple[str, str] | None:
     """Return the noun and number of the section, clause or step in the question, such as ("clause", "1.2"), or None."""
-    named = _SECTION.search(parse(question).text)
+    named = _SECTION.search(parse_question(question).text)
     return (named[1].casefold(), named[2]) if named else None

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rapidfuzz.distance import OSA
 
-from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.word_lists import read_words
 
 _TOKEN = re.compile(
@@ -85,7 +85,7 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words in the searched collections. :meth:`is_ordinary` is reliable only if ``knows_words``."""
+    """The words in the searched collections. If ``knows_words`` is false, :meth:`is_ordinary` is not reliable."""
 
     @property
     def knows_words(self) -> bool: ...
@@ -188,7 +188,7 @@ def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replac
     ]
     if not words:
         return []
-    unquoted = parse(question).unquoted
+    unquoted = parse_question(question).unquoted
     unknown = {word.lower() for word in vocabulary.find_unknown_words(unquoted)}
     return [token for token in words if token.lower in unknown]
 

@@ -27,7 +27,7 @@ _SENTENCE = re.compile(fill_in(r'\?["”“»]*\s*$|^\W*<sentence_begins>\b', "q
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """The parts of a question.
+    """A question, divided by its search syntax (quotation marks and minus signs).
 
     ``text`` is used for ranking; it has no quotation marks and no excluded words. ``unquoted`` is ``text`` without
     phrases; only its words are checked for spelling. A passage must contain all ``phrases`` and none of ``excluded``.
@@ -43,7 +43,7 @@ class ParsedQuestion:
         return bool(self.phrases or self.excluded)
 
 
-def parse(question: str) -> ParsedQuestion:
+def parse_question(question: str) -> ParsedQuestion:
     """Return the parts of the question. If there are no operators, ``text`` is the question with single spaces.
 
     Raises: InvalidQuery if the question only excludes words.

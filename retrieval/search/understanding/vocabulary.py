@@ -27,9 +27,9 @@ from retrieval.index.term_statistics import (
 )
 from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import build_seen_condition
-from retrieval.search.ranking.tsquery import MatchesTsQuery, quote
+from retrieval.search.ranking.tsquery import MatchesTsQuery, quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
-from retrieval.text.terms import expand_identifiers, find_identifiers, inverse_document_frequency
+from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
 # Longer terms are not compared, because edit distances are stored in eight bits.
@@ -102,7 +102,7 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
-            [value for lexeme in named for value in (lexeme, *parameters, quote(lexeme))],
+            [value for lexeme in named for value in (lexeme, *parameters, quote_lexeme(lexeme))],
         )
         return {lexeme for (lexeme,) in cursor.fetchall()}
 
@@ -165,7 +165,7 @@ def expand_term(
     kept = kept[:MAX_EXPANSIONS]
     if not kept:
         return ()
-    idf = inverse_document_frequency(max(frequencies[found] for found in kept), passages)
+    idf = compute_inverse_document_frequency(max(frequencies[found] for found in kept), passages)
     return tuple(Expansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
 
 
@@ -243,7 +243,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """The words in these collections, without documents that are hidden from the readers."""
+    """The words in these collections. Documents that are hidden from the readers are left out."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)
@@ -318,7 +318,7 @@ class CollectionVocabulary:
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
         seen = filter_seen_chunks(self._collections, self._readers).order_by()
         fields = ("document__title", "heading_path", "canonical_questions", "content")
-        holding = (seen.filter(MatchesTsQuery("search_vector", quote(lexeme))) for lexeme in lexemes)
+        holding = (seen.filter(MatchesTsQuery("search_vector", quote_lexeme(lexeme))) for lexeme in lexemes)
         return [
             "\n".join((title, *headings, *asked, text))
             for chunks in holding

@@ -34,7 +34,10 @@ class Record:
 
 
 class ConnectorCalls:
-    """An installed connector with the settings of a source. ``notes`` are lines that the connector logged."""
+    """Runs the commands of an installed connector with the settings of a source.
+
+    ``notes`` are lines that the connector logged.
+    """
 
     def __init__(
         self, connector: RegisteredConnector, config: Mapping[str, Any], secrets: Collection[str] = ()
@@ -49,7 +52,7 @@ class ConnectorCalls:
                 return found
         raise SourceUnavailable(_t("The connector does not name its settings."))
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Raise SourceRefused if the connector refuses the settings."""
         status: dict[str, Any] = {}
         for message in self._call("check", self._configuration(), QUICK):
@@ -61,7 +64,7 @@ class ConnectorCalls:
         if status.get("status") != "SUCCEEDED":
             raise SourceUnavailable(_t("The connector does not say whether the settings work."))
 
-    def discover(self) -> list[dict[str, Any]]:
+    def discover_streams(self) -> list[dict[str, Any]]:
         """Return the connector's streams. ``fields`` of a stream are the paths of the fields in its records."""
         streams: list[dict[str, Any]] = []
         for message in self._call("discover", self._configuration(), QUICK):
@@ -82,7 +85,7 @@ class ConnectorCalls:
             for stream, schema in zip(streams, schemas, strict=True)
         ]
 
-    def read(
+    def read_records(
         self, streams: Collection[ChosenStream], state: str = "", seconds: float = ProcessLimits().seconds
     ) -> Iterator[Record | StateMessage]:
         """Yield the records of the streams, and the STATE messages between them, in the connector's order.

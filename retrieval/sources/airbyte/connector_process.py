@@ -53,7 +53,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 
 class TookTooLong(SourceUnavailable):
-    """The connector was killed before it had sent everything."""
+    """An error: the connector was killed because its time was over before it had sent everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def build_connector_environment(folder: str) -> dict[str, str]:
 class ConnectorProcess:
     """A running connector. Use it in a `with` statement, in one thread.
 
-    ``files`` maps arguments to the text of their file; these files exist only in memory. ``notes`` are lines for the
-    log. ``secrets`` are removed from notes and errors.
+    ``files`` maps each argument that names a file to the file's text; the files exist only in memory. ``notes`` are
+    lines for the log. ``secrets`` are removed from notes and errors.
     """
 
     def __init__(

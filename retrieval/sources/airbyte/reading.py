@@ -34,10 +34,10 @@ def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], stream
 
 
 class Reading:
-    """What one run reads of a source.
+    """The reading of a source in one run, from which the next run can continue.
 
-    ``state`` is the STATE for the connector; if it is empty, the connector reads everything. ``is_full`` says that all
-    records will have been read when this run ends without an error.
+    ``state`` is the connector's last STATE; if it is empty, the connector reads everything. If ``is_full`` is true,
+    this run reads all records of the source.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:
@@ -64,8 +64,8 @@ class Reading:
         """Whether the connector has sent a STATE that differs from the one at the start."""
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
-    def reach(self, message: StateMessage, items: int) -> None:
-        """Remember a STATE that the connector sent after ``items`` different items."""
+    def remember_state(self, message: StateMessage, items: int) -> None:
+        """Remember a STATE message, and the number of different items that the connector sent before it."""
         if not self._known.take(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
@@ -73,7 +73,7 @@ class Reading:
             self._checkpoints.pop()
         self._checkpoints.append((items, self._known.snapshot()))
 
-    def covers(self, stream: str, last_run: int) -> bool:
+    def is_deletion(self, stream: str, last_run: int) -> bool:
         """Return whether a record that this run did not read is deleted in the source.
 
         ``last_run`` is the number of the last run that read the record.

@@ -24,7 +24,10 @@ class StateMessage:
 
 
 class KnownState:
-    """The last STATE messages of the ``streams``, which are read incrementally. Those of other streams are dropped."""
+    """The last STATE messages of the ``streams``, which are read incrementally.
+
+    Messages of other streams are dropped.
+    """
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:
         self._streams = streams
@@ -65,7 +68,7 @@ class KnownState:
 
 
 def write_state(parts: Snapshot) -> str:
-    """Return the text of the connector's file --state; empty if there is no state."""
+    """Return the text of the file that the connector's option --state names; empty if there is no state."""
     if not parts:
         return ""
     return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))

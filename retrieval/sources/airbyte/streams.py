@@ -25,12 +25,12 @@ def join_name(namespace: object, name: object) -> str:
     return f"{namespace}.{name}" if namespace else str(name)
 
 
-def name_of(stream: Mapping[str, Any]) -> str:
+def read_stream_name(stream: Mapping[str, Any]) -> str:
     return join_name(stream.get("namespace"), stream["name"])
 
 
 def find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return next((each for each in found.get("streams") or [] if name_of(each) == name), {})
+    return next((each for each in found.get("streams") or [] if read_stream_name(each) == name), {})
 
 
 def list_chosen(options: Mapping[str, Any]) -> list[str]:
@@ -65,7 +65,10 @@ def can_read_changes(stream: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChosenStream:
-    """A stream that a source reads. ``stream`` is the connector's description, ``options`` are the stream's options."""
+    """A stream of a connector that a source reads.
+
+    ``stream`` is the connector's description of it, ``options`` are the source's options for it.
+    """
 
     name: str
     stream: Mapping[str, Any]

@@ -34,12 +34,12 @@ class ConfluenceOptions(TakesReaders, Options, Account):
 
 
 class _Unreadable(RagsiteError):
-    """An error: an answer of the server does not say who may read. The message is for the admin."""
+    """An error: a response of the server does not contain the readers. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Subjects:
-    """Readers: members of any of the ``groups``, any of the ``users`` (by identity), or everybody."""
+    """The readers that a restriction names: groups, users (by identity), or everybody."""
 
     groups: frozenset[str] = frozenset()
     users: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class _Subjects:
 
 @dataclass(slots=True)
 class _Rights:
-    """What a run has read about rights: the readers of the space, members of groups, and names of accounts."""
+    """The rights that a run has read: the readers of the space, members of groups, and names of accounts."""
 
     space: _Subjects = field(default_factory=_Subjects)
     unread: str = ""
@@ -58,7 +58,7 @@ class _Rights:
     names: dict[str, str] = field(default_factory=dict)
 
     def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
-        """Return the accounts and groups in an answer. Raises: _Unreadable if either list is missing."""
+        """Return the accounts and groups in a response. Raises: _Unreadable if either list is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
             return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
@@ -118,7 +118,7 @@ class _Rights:
 
 
 class ConfluenceConnector(WikiConnector):
-    """Reads the pages of a Confluence space by CQL, which Cloud, Data Center and Server support."""
+    """Reads the pages of a Confluence space. It uses CQL, which Cloud, Data Center and Server support."""
 
     name = "confluence"
     label = _("Confluence")

@@ -40,7 +40,7 @@ from retrieval.sources.airbyte.streams import (
     find_stream,
     is_deleted,
     list_chosen,
-    name_of,
+    read_stream_name,
     select_stream_options,
 )
 from retrieval.sources.kinds.wikis import build_page
@@ -75,7 +75,7 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The settings of a connector, and how the records of each chosen stream become documents.
+    """The form for the settings of a connector and for its streams, whose records become documents.
 
     ``spec`` is the JSON Schema of the connector's settings. ``groups`` are the form's sections, as label and names of
     fields.
@@ -130,7 +130,7 @@ def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dic
 
 
 def _build_stream_fields(found: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, forms.Field]:
-    names = dict.fromkeys([*map(name_of, found["streams"]), *chosen])
+    names = dict.fromkeys([*map(read_stream_name, found["streams"]), *chosen])
     fields: dict[str, forms.Field] = {
         "streams": forms.MultipleChoiceField(
             label=_("Streams"),
@@ -194,7 +194,7 @@ def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the document of a record is in the temporary file of this run."""
+    """The place of a record's document in the temporary file of this run."""
 
     item: RemoteItem
     start: int
@@ -270,8 +270,8 @@ class ConnectorSource(Connector):
         If the connector fails midway, no item is yielded, unless a STATE allows the next run to continue.
         """
         if self.is_preview:
-            self._calls.check()
-            found: dict[str, Any] = {"streams": self._calls.discover()}
+            self._calls.check_settings()
+            found: dict[str, Any] = {"streams": self._calls.discover_streams()}
             Source.objects.filter(pk=self.number).update(found=found)
         else:
             found = Source.objects.values_list("found", flat=True).get(pk=self.number)
@@ -304,12 +304,12 @@ class ConnectorSource(Connector):
         number = 0
         limits = {"seconds": INCREMENTAL_SECONDS} if self.lists_changes else {}
         try:
-            for message in self._calls.read(self._streams.values(), self._reading.state, **limits):
+            for message in self._calls.read_records(self._streams.values(), self._reading.state, **limits):
                 if isinstance(message, Record):
                     number += 1
                     self._store_record(self._streams[message.stream], number, message.data)
                 else:
-                    self._reading.reach(message, len(self._places))
+                    self._reading.remember_state(message, len(self._places))
                     if self._has_read_enough(len(self._places)):
                         self.broke_off = TimeIsUp()
                         return
@@ -322,9 +322,9 @@ class ConnectorSource(Connector):
     def _has_read_enough(self, items: int) -> bool:
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
 
-    def covers(self, key: str, last_run: int) -> bool:
+    def is_deletion(self, key: str, last_run: int) -> bool:
         stream = _unescape(key.partition("/")[0])
-        return stream not in self._streams or self._reading.covers(stream, last_run)
+        return stream not in self._streams or self._reading.is_deletion(stream, last_run)
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:

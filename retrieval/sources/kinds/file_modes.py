@@ -19,7 +19,7 @@ _ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """Ids of the groups and accounts that a mode admits."""
+    """The ids of the groups and accounts that a file's mode allows to read."""
 
     groups: frozenset[int] = frozenset()
     users: frozenset[int] = frozenset()
@@ -28,9 +28,10 @@ class _Admitted:
 
 
 class FileModes:
-    """Finds the readers of files below ``root``: those who may open each folder from there on, and read the file.
+    """Finds the readers of files below ``root`` by the modes of the files and of their folders.
 
-    Access control lists are not read. If a file or one of its folders has one, its readers are unknown.
+    A reader must be able to open each folder from ``root`` on, and to read the file. If a file or one of its folders
+    has an access control list, its readers are unknown, because these lists are not read.
     """
 
     def __init__(self, root: Path) -> None:

@@ -125,7 +125,7 @@ class S3Connector(HttpConnector):
             for key, entry in keys_and_entries:
                 if not key.endswith("/"):
                     name = key.removeprefix(prefix).lstrip("/") or key
-                    yield RemoteItem(key, name, read_text(entry, "ETag"), self.address_of(key))
+                    yield RemoteItem(key, name, read_text(entry, "ETag"), self.build_address(key))
             if read_text(page, "IsTruncated") != "true":
                 return
             check_progress(seen, [key for key, _entry in keys_and_entries])

@@ -96,7 +96,7 @@ class FolderConnector(Connector):
             name = name.encode("utf-8", "backslashreplace").decode()
             readers = modes.find_readers(path, status) if modes is not None else None
             fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
-            yield RemoteItem(name, name, fingerprint, self.address_of(name), readers=readers)
+            yield RemoteItem(name, name, fingerprint, self.build_address(name), readers=readers)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         root = resolve_allowed_folder(self.options["path"])
@@ -203,7 +203,7 @@ class GitConnector(Connector):
             is_submodule = stat.S_IFMT(entry.mode) == _SUBMODULE
             if is_submodule or (stat.S_ISREG(entry.mode) and not serves_pages(name, has_pages=True)):
                 self._submodules |= {name} if is_submodule else set()
-                yield RemoteItem(name, name, entry.sha.decode(), self.address_of(name))
+                yield RemoteItem(name, name, entry.sha.decode(), self.build_address(name))
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         if item.name in self._submodules:

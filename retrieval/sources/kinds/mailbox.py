@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.options import Account, Options, check_server
 from retrieval.sources.protocol import (
     Connector,
@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """A connection to an allowed address. It uses TLS from the start if ``context`` is given."""
+    """An IMAP connection to an allowed address. It uses TLS from the start if ``context`` is not None."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -56,7 +56,7 @@ class _Connection(imaplib.IMAP4):
 
     def _create_socket(self, timeout: float | None) -> socket.socket:
         failure: OSError | None = None
-        for address in resolve(self.host, self.port):
+        for address in resolve_host(self.host, self.port):
             try:
                 connected = socket.create_connection((address, self.port), timeout)
             except OSError as error:

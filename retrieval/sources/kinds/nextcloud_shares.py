@@ -20,7 +20,10 @@ _READ = 1
 
 @dataclass(slots=True)
 class Shares:
-    """The accounts and groups with whom each path is shared. ``root`` is the source's folder, ``owner`` its account."""
+    """The accounts and groups with which each path is shared.
+
+    ``root`` is the source's folder, ``owner`` its account.
+    """
 
     owner: str
     root: PurePosixPath

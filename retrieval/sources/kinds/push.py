@@ -10,7 +10,7 @@ from retrieval.sources.protocol import Connector
 
 
 class PushOptions(forms.Form):
-    """An empty form, because this kind has no settings."""
+    """An empty form, because sources of the kind Push have no settings."""
 
 
 class PushConnector(Connector):

@@ -86,7 +86,8 @@ def _is_past(date: str) -> bool:
 class PageLinks(HTMLParser):
     """The addresses in the first three million characters of a page, as written there.
 
-    They are relative to ``base``, or else to the page. After ``refresh_seconds``, the page redirects to ``refresh``.
+    ``base`` is the address to which they are relative; if it is empty, they are relative to the page's. After
+    ``refresh_seconds``, the page redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -199,7 +200,7 @@ class WebsiteConnector(HttpConnector):
         self._originals: dict[str, set[str] | None] = {}
 
     def _read_address(self) -> str:
-        return normalise(super()._read_address())
+        return normalise_address(super()._read_address())
 
     def list_items(self) -> Iterator[RemoteItem]:
         self._read_robots()
@@ -219,7 +220,7 @@ class WebsiteConnector(HttpConnector):
         response = self._answers.pop(item.key, None) or self._request(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
             target = join_address(response.url, response.headers["location"])
-            if normalise(target) != item.key:
+            if normalise_address(target) != item.key:
                 return self._follow_redirect(item, target)
             # The site redirects to the same address until the client sends its cookie.
             response = self._request(item.key, {})
@@ -245,7 +246,7 @@ class WebsiteConnector(HttpConnector):
             self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_on_site(target):
             return Fetched(None, reason=_t("it leads to another site, %s") % target)
-        url = normalise(target)
+        url = normalise_address(target)
         ways = (value for name, value in parse_qsl(urlsplit(url).query) if _WAY_BACK.match(name))
         if urlsplit(item.key).path in [urlsplit(way).path for way in ways]:
             return Fetched(None, reason=_t("it asks to sign in or to consent first, at %s") % url)
@@ -284,7 +285,7 @@ class WebsiteConnector(HttpConnector):
 
     def _resolve_local_link(self, base: str, link: str) -> str:
         with suppress(ItemFailed):
-            if link and self._is_on_site(address := normalise(join_address(base, link))):
+            if link and self._is_on_site(address := normalise_address(join_address(base, link))):
                 return address
         return ""
 
@@ -315,7 +316,7 @@ class WebsiteConnector(HttpConnector):
         seen = set()
         for link in links:
             with suppress(ItemFailed):
-                url = normalise(join_address(base, link))
+                url = normalise_address(join_address(base, link))
                 if url not in seen and self._is_on_site(url):
                     seen.add(url)
                     yield self._build_item(url, depth)
@@ -375,10 +376,10 @@ class WebsiteConnector(HttpConnector):
             waiting += [read_text(each, "loc") for each in find_children(root, "sitemap")]
             for each in find_children(root, "url"):
                 with suppress(ItemFailed):
-                    yield normalise(join_address(url, read_text(each, "loc")))
+                    yield normalise_address(join_address(url, read_text(each, "loc")))
 
 
-def normalise(url: str) -> str:
+def normalise_address(url: str) -> str:
     """Return the address without fragment, campaign parameters (`utm_…`) and session ids.
 
     So a page has only one address. Raises: ItemFailed if it is not an address.

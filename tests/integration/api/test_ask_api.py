@@ -232,14 +232,14 @@ async def test_a_right_given_a_moment_ago_counts(handbook, monkeypatch):
 async def test_a_stream_holds_no_database_connection_while_it_waits(handbook, monkeypatch):
     client = AsyncClient()
     held = []
-    whole = pipeline.answer
+    whole = pipeline.answer_question
 
     async def watched(*args, **kwargs):
         async for event in whole(*args, **kwargs):
             held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
             yield event
 
-    monkeypatch.setattr(pipeline, "answer", watched)
+    monkeypatch.setattr(pipeline, "answer_question", watched)
     await stream(client)
     assert held
     assert not any(held)

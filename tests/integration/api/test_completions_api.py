@@ -47,7 +47,7 @@ def answered(monkeypatch):
                     raise event
                 yield event
 
-        monkeypatch.setattr(pipeline, "answer", write)
+        monkeypatch.setattr(pipeline, "answer_question", write)
 
     return set_events
 
@@ -186,7 +186,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
         yield streams.build_unstored_event("ping")
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow", interrupted)
+    monkeypatch.setattr(streams, "follow_stream", interrupted)
     chunks = await stream()
     assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
     assert chunks[-2]["answer"] == "Twenty-five."
@@ -225,7 +225,7 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
             )
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(streams, "follow_stream", told)
     monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
     monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
     chunks = await stream(list_sources=True)
@@ -290,7 +290,7 @@ async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, m
             yield StreamedEvent(name="token", payload={"text": piece})
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(streams, "follow_stream", told)
     monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
     monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
     assert content(await stream()) == "A [1] b [2] c\n\nStopped."

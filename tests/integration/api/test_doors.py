@@ -99,7 +99,7 @@ def test_a_failed_answer_says_why(door, api, collection, monkeypatch):
     async def fail(*_args, **_options):
         yield Failed(FAILED)
 
-    monkeypatch.setattr(pipeline, "answer", fail)
+    monkeypatch.setattr(pipeline, "answer_question", fail)
     response = door(api)
     assert FAILED in response.content.decode()
     # A refusal of a tool is a result of the protocol.

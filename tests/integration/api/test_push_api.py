@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from core.key_limits import Scope
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
@@ -363,7 +363,7 @@ def test_a_killed_process_loses_and_doubles_nothing(sender, source, place, kept)
     assert put(client_with(secret), source).json()["result"] == ("unchanged" if kept else "added")
     assert Document.objects.count() == PushedItem.objects.count() == 1
     Document.objects.update(enqueued_at=None, created_at=timezone.now() - timedelta(minutes=1))
-    assert sweep(Document) == 1
+    assert enqueue_forgotten_jobs(Document) == 1
     assert read(Document.objects.get()).status == "ready"
 
 
@@ -470,7 +470,7 @@ def test_documents_that_came_otherwise_are_left_alone(api, source, ingest, colle
 def test_a_draft_keeps_documents_out(api, source, collection):
     put(api, source)
     read(Document.objects.get())
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     for response in (put(api, source, text="New."), api.delete(at(source, "page-1")), put(api, source, "b")):
         assert response.status_code == 409
         assert "draft" in response.json()["detail"]

@@ -5,7 +5,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bench.speed import search_corpus, search_speed
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection
 from retrieval.search.ranking.vector_ranker import VectorRanker
@@ -52,7 +52,7 @@ def test_search_is_timed_on_a_corpus_that_is_kept_when_asked_for(collection, ing
     made = Collection.objects.get(slug=search_corpus.SLUG)
     assert made.visibility == "staff"
     assert made.chunks.count() == 90
-    assert check() == []  # offsets, statistics, vectors
+    assert find_inconsistencies() == []  # offsets, statistics, vectors
 
     kept = set(made.chunks.values_list("pk", flat=True))
     assert run_json("--chunks", 90, "--queries", 1, "--keep")["build_seconds"] is None
@@ -65,7 +65,7 @@ def test_search_is_timed_on_a_corpus_that_is_kept_when_asked_for(collection, ing
     assert "Ratios: ts rank over lexical" in shown
     assert not Collection.objects.filter(slug=search_corpus.SLUG).exists()
     assert Chunk.objects.get().collection == collection
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def write_set(folder, passages, queries):

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from bench import bulk, ranking
 from bench.beir import TestSet
 from bench.corpora import choose_configuration
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import recompute_term_weights
@@ -116,7 +116,7 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     assert set(Document.objects.values_list("source", "title", "text__text")) == {
         (pk, title, text) for pk, (title, text) in changed.items()
     }
-    assert check() == []  # offsets, statistics, vectors
+    assert find_inconsistencies() == []  # offsets, statistics, vectors
     # Neither is a damaged one, in which one document is too many and one passage is missing, taken for whole.
     evaluate(folder, "--methods", "lexical")
     Document.objects.create(collection=collection, source="stray.txt", content_hash="0")
@@ -124,7 +124,7 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     evaluate(folder, "--methods", "lexical")
     assert len(chunk_ids()) == ChunkEmbedding.objects.count() == 4
     assert not Document.objects.filter(source="stray.txt").exists()
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder, monkeypatch):
@@ -149,7 +149,7 @@ def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder
     monkeypatch.setattr(bulk, "insert_chunks", original)
     evaluate(folder, "--methods", "lexical")
     assert len(chunk_ids()) == 4
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_search_finds_the_same_as_after_ordinary_ingestion(folder, ingest):

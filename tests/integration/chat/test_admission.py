@@ -13,7 +13,7 @@ from chat.answering import pipeline
 from chat.models import Answer
 from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
-from core.api.callers import network_of
+from core.api.callers import find_network
 from tests.support.asking import QUESTION, begin
 from tests.support.faults import counted
 
@@ -36,7 +36,7 @@ class Reader:
         self.task = asyncio.create_task(self._read())
 
     async def _read(self):
-        async for event in streams.follow(self.answer.pk, caller=self.caller):
+        async for event in streams.follow_stream(self.answer.pk, caller=self.caller):
             self.heard.append(event)
 
     @property
@@ -80,7 +80,7 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(library, gat
     again = Reader(second.answer)
     await until(lambda: again.places == [1])
     assert third.places == [2]
-    await streams.stop(second.answer.pk)
+    await streams.stop_answer(second.answer.pk)
     await until(lambda: third.places == [2, 1])
     gated.gate.set()
     await third.hears("completed")
@@ -111,7 +111,7 @@ def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(libr
     """One caller has a quarter of 4 + 4 places; an IPv6 network is one caller."""
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 4
     for number in range(2):
-        asking.create_answer(QUESTION, user=AnonymousUser(), visitor="", caller=network_of(f"2001:db8:1:2::{number}"))
+        asking.create_answer(QUESTION, user=AnonymousUser(), visitor="", caller=find_network(f"2001:db8:1:2::{number}"))
     body = {"question": QUESTION}
     refused = Client(REMOTE_ADDR="2001:db8:1:2::3").post("/api/v1/ask/", body, content_type="application/json")
     assert (refused.status_code, int(refused["Retry-After"]) >= 1) == (429, True)

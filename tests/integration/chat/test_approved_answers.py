@@ -16,7 +16,7 @@ from chat.curation import approval
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import asking, streams
 from core.job_queue import sweeping
-from evaluation.runs.measurement import reply_to
+from evaluation.runs.measurement import measure_reply
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights.search_filters import build_filters
@@ -44,7 +44,7 @@ def curator(db):
 
 def approve(document, by, *, question=QUESTION, **values):
     approved = ApprovedAnswer(question=question, collection=document.collection, owner=by, **{"text": TEXT, **values})
-    approval.approve(approved, by)
+    approval.approve_answer(approved, by)
     if approved.kind == ApprovedAnswer.Kind.ANSWER:
         approval.save_sources(approved, [(1, Chunk.objects.filter(document=document).earliest("ordinal"))])
     approval.save_wordings(approved, [])
@@ -59,7 +59,7 @@ def approved(document, curator):
 async def ask(question=QUESTION, user=None, **options):
     begin = sync_to_async(asking.create_answer)
     answer = await begin(question, user=user or AnonymousUser(), visitor="" if user else "me", **options)
-    async for _event in streams.follow(answer.pk):
+    async for _event in streams.follow_stream(answer.pk):
         pass
     return await Answer.objects.select_related("approved", "conversation__owner").aget(pk=answer.pk)
 
@@ -112,7 +112,7 @@ async def test_a_short_follow_up_is_another_question(document, curator):
 
 async def test_a_run_measures_the_search(approved):
     filters = await sync_to_async(build_filters)(AnonymousUser())
-    reply = await reply_to(QUESTION, filters, await sync_to_async(active_profile)())
+    reply = await measure_reply(QUESTION, filters, await sync_to_async(active_profile)())
     assert reply.searched.trace.search_method != "approved"
 
 
@@ -174,7 +174,7 @@ async def test_a_document_that_is_read_again_keeps_it(approved, ingest):
 async def test_approved_again_it_is_given_again(approved, curator):
     await sync_to_async(approved.raise_flag)(ApprovedAnswer.Flag.CHANGED)
     assert not await is_given()
-    await sync_to_async(approval.approve)(approved, curator)
+    await sync_to_async(approval.approve_answer)(approved, curator)
     assert await is_given()
 
 

@@ -161,7 +161,7 @@ def test_a_shared_answer_hides_values_that_its_reader_may_not_see(library):
     member.groups.add(Group.objects.create(name="board"))
     chosen = {"metadata_any": {"author": ["Zwart", "Jansen"]}, "numbers": [{"field": "pages", "to": 1}]}
     answer = answered("xyzzy?", user=member, visitor="", collection="library", filters=chosen)
-    token = sharing.share(answer.conversation)
+    token = sharing.share_conversation(answer.conversation)
     assert chips(client_of(member).get(f"/c/{answer.conversation_id}/").content.decode())[-3:] == [
         "Author: Zwart",
         "Author: Jansen",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from chat.answering.pipeline import answer
+from chat.answering.pipeline import answer_question
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,7 +52,7 @@ def workshop(collection, ingest):
 
 def ask(question, collection):
     async def events():
-        return [event async for event in answer(question, SearchFilters(collections=(collection.pk,)))]
+        return [event async for event in answer_question(question, SearchFilters(collections=(collection.pk,)))]
 
     searched, *_tokens, completed = asyncio.run(events())
     return searched, completed

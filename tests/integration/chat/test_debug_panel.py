@@ -15,7 +15,7 @@ from chat.streaming.payloads import build_completed
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from tests.support.asking import answered, client_of
@@ -118,16 +118,16 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(library, staff,
 def test_matches_are_counted_within_the_time_and_the_filters(library, ingest):
     other = Collection.objects.create(slug="other", name="Other")
     ingest(other, "elephant.md", "# Elephants\n\nAn elephant is heavy.")
-    assert count_matches("elephants", unrestricted_filters()) == 2
-    assert count_matches("elephants", unrestricted_filters("other")) == 1
-    assert count_matches("xyzzy plugh", unrestricted_filters()) == 0
+    assert count_matches("elephants", build_unrestricted_filters()) == 2
+    assert count_matches("elephants", build_unrestricted_filters("other")) == 1
+    assert count_matches("xyzzy plugh", build_unrestricted_filters()) == 0
     blocker = connection.copy()
     blocker.set_autocommit(False)
     try:
         with blocker.cursor() as cursor:
             cursor.execute("LOCK TABLE retrieval_chunk IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(RetrieverFailed, match="ran past its 0.2 s"):
-            count_matches("elephants", unrestricted_filters(), timeout_seconds=0.2)
+            count_matches("elephants", build_unrestricted_filters(), timeout_seconds=0.2)
     finally:
         blocker.rollback()
         blocker.close()

@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.e5 import find_weights
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.asking import answered
@@ -42,7 +42,7 @@ library = library_of(TEXTS)
 
 
 def first_by_words(question):
-    hits = search(question, unrestricted_filters(), method=SearchMethod.LEXICAL).hits
+    hits = search(question, build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits
     return hits[0].passage.source if hits else ""
 
 

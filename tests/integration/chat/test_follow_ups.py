@@ -9,9 +9,9 @@ from django.test import AsyncClient
 from chat.conversations import rights
 from chat.conversations.history import list_turns_before
 from chat.models import Answer
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.profiles.profiles import built_in_profile
+from retrieval.search.profiles.profiles import get_built_in_profile
 from retrieval.types import SearchMethod, Turn
 from tests.support.asking import ask as asked
 from tests.support.asking import begin
@@ -88,7 +88,7 @@ async def test_the_stream_says_so_before_the_answer(library):
 
 def test_what_is_searched_twice_is_explained(library):
     history = [Turn("How heavy is the ball valve?", "300 grams.")]
-    result = search("and its price?", unrestricted_filters(), history=history)
+    result = search("and its price?", build_unrestricted_filters(), history=history)
     texts = ["and its price?", "How heavy is the ball valve? and its price?"]
     assert result.hits[0].passage.source == "valve.md"
     assert result.trace.best_query == texts[1]
@@ -103,8 +103,8 @@ def test_what_is_searched_twice_is_explained(library):
 def test_a_question_that_stands_alone_is_not_disturbed(library):
     history = [Turn("How heavy is the MX-9920-W pump?"), Turn("And its price?"), Turn("Is the MX-9920-W in stock?")]
     question = "When does the town library close in winter?"
-    alone = search(question, unrestricted_filters())
-    after = search(question, unrestricted_filters(), history=history)
+    alone = search(question, build_unrestricted_filters())
+    after = search(question, build_unrestricted_filters(), history=history)
     assert after.hits[0].passage == alone.hits[0].passage
     assert after.trace.joined_query.startswith("And its price? Is the MX-9920-W in stock? When")
     assert after.trace.best_query == question
@@ -133,14 +133,14 @@ async def test_a_new_subject_without_an_answer_is_refused_as_if_asked_first(libr
 
 @pytest.mark.parametrize("question", ['"ball valve"', "price -pump"])
 def test_marks_of_the_syntax_are_not_joined(library, question):
-    result = search(question, unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?")])
+    result = search(question, build_unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?")])
     assert result.trace.joined_query == ""
     assert all("pump" not in hit.passage.content for hit in result.hits)
 
 
 def test_marks_in_earlier_questions_demand_nothing(library):
     history = [Turn("-valve"), Turn('"ball valve" -pump')]
-    result = search("and its price?", unrestricted_filters(), history=history)
+    result = search("and its price?", build_unrestricted_filters(), history=history)
     assert result.trace.joined_query == "ball valve and its price?"
     assert {"pump.md", "valve.md"} <= {hit.passage.source for hit in result.hits}
 
@@ -150,8 +150,8 @@ def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
     before = [Turn("How heavy is the MX-9920-W pump?", "3450 grams [1].", (document.pk,), ("library",))]
     question = "When is the swimming pool open?"
     alone, later = (
-        search(question, unrestricted_filters()),
-        search(question, unrestricted_filters(), history=before),
+        search(question, build_unrestricted_filters()),
+        search(question, build_unrestricted_filters(), history=before),
     )
     assert later.trace.joined_query == ""
     assert [(hit.passage.source, hit.score) for hit in later.hits] == [
@@ -159,12 +159,12 @@ def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
     ]
     # The word "it" refers to an earlier turn.
     before = [Turn("How heavy is the ball valve?", "300 grams [1].", (document.pk,), ("library",))]
-    assert search("When is it open?", unrestricted_filters(), history=before).trace.joined_query
+    assert search("When is it open?", build_unrestricted_filters(), history=before).trace.joined_query
 
 
 def test_a_long_conversation_leaves_the_question_room(library):
     history = [Turn("how long is it " * 40), Turn("zoo " * 100)]
-    result = search("and its price?", unrestricted_filters(), history=history)
+    result = search("and its price?", build_unrestricted_filters(), history=history)
     assert result.trace.joined_query.endswith("zoo and its price?")
     assert len(result.trace.joined_query) < 650
 
@@ -191,7 +191,7 @@ def test_the_last_answered_turns_are_remembered(library):
 def test_the_model_is_told_the_conversation(library, model):
     model.content = "price of the MX-9920-W pump"
     result = search(
-        "and that?", unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?", "3450 grams.")]
+        "and that?", build_unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?", "3450 grams.")]
     )
     assert (result.trace.query, result.trace.reformulation.by) == (model.content, "tiny")
     assert result.trace.joined_query == ""
@@ -201,7 +201,9 @@ def test_the_model_is_told_the_conversation(library, model):
 
 def test_without_the_model_both_are_searched_and_the_trace_says_why(library, model):
     model.status = 500
-    done = search("what about its price?", unrestricted_filters(), history=[Turn("How heavy is the ball valve?")]).trace
+    done = search(
+        "what about its price?", build_unrestricted_filters(), history=[Turn("How heavy is the ball valve?")]
+    ).trace
     assert done.query == "what about its price?"
     assert done.joined_query == "How heavy is the ball valve? what about its price?"
     assert (done.reformulation.changed, "HTTP 500" in done.reformulation.notice) == (False, True)
@@ -210,9 +212,12 @@ def test_without_the_model_both_are_searched_and_the_trace_says_why(library, mod
 def test_a_method_or_a_profile_may_leave_the_conversation_out(library):
     history = [Turn("How heavy is the ball valve?")]
     question = "what about its price?"
-    published = search(question, unrestricted_filters(), history=history, method=SearchMethod.RRF).trace
+    published = search(question, build_unrestricted_filters(), history=history, method=SearchMethod.RRF).trace
     off = search(
-        question, unrestricted_filters(), history=history, profile=replace(built_in_profile(), reformulate=False)
+        question,
+        build_unrestricted_filters(),
+        history=history,
+        profile=replace(get_built_in_profile(), reformulate=False),
     ).trace
     for trace in (published, off):
         assert (trace.query, trace.joined_query, trace.reformulation) == (question, "", None)
@@ -220,9 +225,9 @@ def test_a_method_or_a_profile_may_leave_the_conversation_out(library):
 
 @pytest.mark.parametrize("method", list(SearchMethod))
 def test_every_method_searches_both(library, method):
-    profile = replace(built_in_profile(), method=method, weights=None)
+    profile = replace(get_built_in_profile(), method=method, weights=None)
     result = search(
-        "its price?", unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?")], profile=profile
+        "its price?", build_unrestricted_filters(), history=[Turn("How heavy is the MX-9920-W pump?")], profile=profile
     )
     assert result.hits[0].passage.source == "pump.md"
     assert result.hits[0].candidate.best_query == result.trace.joined_query

@@ -13,7 +13,7 @@ from chat.conversations import sharing
 from chat.curation import followed_upkeep
 from chat.curation.followed_upkeep import notice_changes, send_notice
 from chat.models import ChangeNotice, Citation, Conversation, FollowedAnswer
-from core.job_queue import sweep, sweeping
+from core.job_queue import enqueue_forgotten_jobs, sweeping
 from retrieval.models import Collection, DocumentText
 from tests.support.asking import client_of, saved_answer
 from tests.support.people import make_reader
@@ -169,7 +169,7 @@ def test_words_are_mailed_to_those_who_may_read_them_now(answer, document, chang
 
 def test_a_shared_answer_is_followed_by_its_reader(answer, conversation, document, change):
     reader = make_reader("reader", "reader@example.org")
-    client, token = client_of(reader), sharing.share(conversation, Conversation.ShareScope.FOLLOWING)
+    client, token = client_of(reader), sharing.share_conversation(conversation, Conversation.ShareScope.FOLLOWING)
     page = client.get(f"/s/{token}/").content.decode()
     at = page.index(f'action="/s/{token}/follow/')
     address = page[at:].split('"')[1]
@@ -209,8 +209,8 @@ def test_a_worker_that_dies_is_replaced_and_a_server_that_refuses_is_asked_again
     assert send_notice(notice.pk) is None
     ChangeNotice.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     sent = []
-    monkeypatch.setattr("core.job_queue.send", lambda task, pk: sent.append((task, pk)))
-    assert sweep(ChangeNotice) == 1
+    monkeypatch.setattr("core.job_queue.send_job", lambda task, pk: sent.append((task, pk)))
+    assert enqueue_forgotten_jobs(ChangeNotice) == 1
     assert sent == [("chat.tasks.send_change_notice", notice.pk)]
     assert send_notice(notice.pk).status == ChangeNotice.Status.DONE
     assert send_notice(notice.pk) is None

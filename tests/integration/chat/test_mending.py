@@ -177,7 +177,7 @@ def test_a_trial_that_fails_says_so_and_still_offers_both(admin, page, document,
     async def fail(*_, **__):
         yield Failed("The search cannot answer at the moment.")
 
-    monkeypatch.setattr(pipeline, "answer", fail)
+    monkeypatch.setattr(pipeline, "answer_question", fail)
     tried = admin.post(page, {"action": "try", "passage": passage(document).pk}).content.decode()
     assert "Asking again failed" in tried
     assert "The search cannot answer at the moment." in tried

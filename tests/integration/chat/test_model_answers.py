@@ -80,7 +80,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(l
     monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.create_answer)(QUESTION, user=reader, visitor="")
-    async for event in streams.follow(answer.pk):
+    async for event in streams.follow_stream(answer.pk):
         if event.name == "searched":
             await sync_to_async(answer.conversation.delete)()
     assert event.name == "failed"
@@ -122,7 +122,7 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     )
     assert names[names.index("reset") + 1] == "searched"
     # A reader who comes back, and the page, get the same.
-    assert join_tokens([event async for event in streams.follow(answer.pk)]) == text
+    assert join_tokens([event async for event in streams.follow_stream(answer.pk)]) == text
     assert "SECRET" not in answer_body(await sync_to_async(build_turn)(answer))
     # The next thought of this model is withheld.
     _, events = await ask("How much does the MX-9920-W weigh?")
@@ -187,7 +187,7 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(library, model,
 @pytest.fixture
 def weighs_by_words(monkeypatch):
     """Remove the calibration, as for an embedder without fitted thresholds."""
-    monkeypatch.setattr(pipeline, "current_calibration", lambda: None)
+    monkeypatch.setattr(pipeline, "find_current_calibration", lambda: None)
 
 
 GAVE_UP = "The language model found no answer in these passages. This one comes nearest to the question."
@@ -338,9 +338,9 @@ async def test_instructions_in_a_document_are_shown_and_told_to_no_model(library
 async def test_a_stopped_answer_says_who_wrote_it_and_what_it_took(library, model):
     model.pieces, model.delay_seconds = [f"word{number} " for number in range(500)], 0.02
     answer = await sync_to_async(asking.create_answer)(QUESTION, user=AnonymousUser(), visitor="browser-1")
-    async for event in streams.follow(answer.pk):
+    async for event in streams.follow_stream(answer.pk):
         if event.name == "token":
-            await streams.stop(answer.pk)
+            await streams.stop_answer(answer.pk)
     saved = await Answer.objects.aget(pk=answer.pk)
     assert saved.status == Answer.Status.STOPPED
     assert (saved.generator, saved.prompt_version) == ("tiny", PROMPT_VERSION)

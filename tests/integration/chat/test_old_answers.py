@@ -9,7 +9,7 @@ from chat.answering import quoted_words
 from chat.conversations import sharing
 from chat.models import Citation, Conversation
 from chat.pages.changes import ChangeKind, find_changes
-from core.database import fetch
+from core.database import fetch_rows
 from retrieval.models import Collection, Document, DocumentText
 from tests.support.asking import client_of, saved_answer
 from tests.support.remembered import remembered
@@ -121,9 +121,9 @@ def test_a_conversation_costs_two_queries_more_at_most(answer, document, convers
 
     def count(sql, parameters):
         asked.append(sql)
-        return fetch(sql, parameters)
+        return fetch_rows(sql, parameters)
 
-    monkeypatch.setattr(quoted_words, "fetch", count)
+    monkeypatch.setattr(quoted_words, "fetch_rows", count)
     for number in range(5):
         saved_answer(conversation, f"Question {number}?", document, text="You have 25 days [1].")
     Citation.objects.update(quote=QUOTE, section="Leave")
@@ -141,7 +141,7 @@ def test_a_conversation_costs_two_queries_more_at_most(answer, document, convers
 
 
 def test_new_words_are_for_those_who_may_read_them(answer, document, conversation, ingest, mine, owner):
-    token = sharing.share(conversation)
+    token = sharing.share_conversation(conversation)
     ingest(document.collection, "leave.md", LEAVE.replace("25 days", "27 days"))
     assert "<ins>27</ins>" in Client().get(f"/s/{token}/").content.decode()
     Collection.objects.filter(pk=document.collection_id).update(visibility="staff")

@@ -223,9 +223,9 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
     # A reader who comes back gets no text either, from this process or from another.
     following = readers.follow_as_reader(begun.pk, owner, "1-1", session_key=session_key)
     assert [event.name async for event in following] == ["failed"]
-    await streams.stop(begun.pk)
+    await streams.stop_answer(begun.pk)
     async with asyncio.timeout(30):
-        await streams.finish(begun.pk)
+        await streams.finish_answer(begun.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -244,8 +244,8 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(library, gated):
         with pytest.raises(asyncio.CancelledError):
             await reader
         assert RUNS[begun.pk].followers == 0
-        await streams.stop(begun.pk)
-        await streams.finish(begun.pk)
+        await streams.stop_answer(begun.pk)
+        await streams.finish_answer(begun.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -308,7 +308,7 @@ def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation, 
 
 def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document):
     nobodys = answered(Conversation.objects.create(title="Weights"), document)
-    shared = f"/s/{sharing.share(nobodys.conversation)}/"
+    shared = f"/s/{sharing.share_conversation(nobodys.conversation)}/"
     page = Client().get(shared).content.decode()
     assert SECRET in page
     assert str(nobodys.pk) not in page

@@ -123,7 +123,7 @@ def test_nobody_prints_what_he_may_not_read(conversation, document, private, min
         stranger = Client().get(f"/c/{conversation.pk}/{path}/", {"answer": open_answer.pk})
         assert stranger.status_code == 404
 
-    token = sharing.share(conversation)
+    token = sharing.share_conversation(conversation)
     for path in ("print", "save"):
         response = Client().get(f"/s/{token}/{path}/")
         theirs = response.content.decode()
@@ -132,7 +132,7 @@ def test_nobody_prints_what_he_may_not_read(conversation, document, private, min
         assert "documents that you may not read" in theirs
         for words in ("1 gram", "secret", "Closed?", str(closed_answer.pk)):
             assert words not in theirs
-    sharing.share(conversation, Conversation.ShareScope.ANSWER, answer=open_answer)
+    sharing.share_conversation(conversation, Conversation.ShareScope.ANSWER, answer=open_answer)
     assert "Closed" not in Client().get(f"/s/{token}/save/").content.decode()
     sharing.stop_sharing(conversation)
     assert Client().get(f"/s/{token}/save/").status_code == 404

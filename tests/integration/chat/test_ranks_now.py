@@ -74,11 +74,11 @@ def test_the_answers_own_profile_and_filters_are_used(library, staff, ingest):
     version = profiles.add_version(
         SearchProfile.objects.create(slug="parts", name="Parts"), ProfileSettings(top_k=2, depth=20)
     )
-    profiles.publish(version, staff)
+    profiles.publish_profile(version, staff)
     other = Collection.objects.create(slug="other", name="Other")
     answer = answered(QUESTION, collection=library.slug)
     ingest(other, "other.md", "# MX-9920-W\n\nHow heavy is the MX-9920-W pump?")
-    profiles.publish(
+    profiles.publish_profile(
         profiles.add_version(version.profile, ProfileSettings(method=SearchMethod.LEXICAL, top_k=1)), staff
     )
     text = told(client_of(staff), answer)[1]
@@ -86,7 +86,7 @@ def test_the_answers_own_profile_and_filters_are_used(library, staff, ingest):
     assert "3 in the same place, 0 moved, 0 new, 0 gone." in text
     assert "The index has not changed since." in text
     assert "Another profile is active now: parts v2; the answer used parts v1." in text
-    profiles.withdraw()
+    profiles.withdraw_profile()
     Answer.objects.update(profile_version=None)
     text = told(client_of(staff), answer)[1]
     assert "The profile parts v1 is gone; the active one was used." in text

@@ -31,7 +31,7 @@ library = library_of({"passwords.md": PASSWORDS})
 @pytest.fixture
 def outcome(monkeypatch):
     """Give every answer this shape."""
-    whole = pipeline.answer
+    whole = pipeline.answer_question
 
     def shape_with(shape):
         async def answer(*args, **options):
@@ -43,7 +43,7 @@ def outcome(monkeypatch):
                 if not isinstance(event, AnswerToken):
                     yield event
 
-        monkeypatch.setattr(pipeline, "answer", answer)
+        monkeypatch.setattr(pipeline, "answer_question", answer)
 
     return shape_with
 
@@ -136,7 +136,7 @@ def test_a_page_shows_a_refusal_with_its_near_places(library, outcome, mine, own
     assert f"/documents/{near['document']['id']}/?start={near['start']}&amp;end={near['end']}#passage" in page
     assert "Did you mean:" in page
     assert f'value="{MEANT[1]}">{MEANT[1]}</button>' in page
-    shared = Client().get(f"/s/{sharing.share(answer.conversation)}/").content.decode()
+    shared = Client().get(f"/s/{sharing.share_conversation(answer.conversation)}/").content.decode()
     assert "<li>no names</li>" in shared
     assert "Did you mean:" not in shared
 
@@ -174,7 +174,7 @@ def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_
         f"/api/v1/answers/{answer.pk}/",
         f"/api/v1/conversations/{answer.conversation_id}/",
     ]
-    shared = f"/s/{sharing.share(answer.conversation)}/"
+    shared = f"/s/{sharing.share_conversation(answer.conversation)}/"
     for address in (*addresses, shared):
         assert "4711" in mine.get(address).content.decode(), address
     Collection.objects.filter(slug="other").update(visibility="staff")

@@ -65,7 +65,7 @@ async def test_the_same_question_is_answered_from_before(library, searches):
     assert last["citations"] == last_before["citations"] != []
     assert await Citation.objects.filter(answer=again).acount() == len(last["citations"])
     # A second look at it replays, as with any answer.
-    replayed = [event async for event in streams.follow(again.pk)]
+    replayed = [event async for event in streams.follow_stream(again.pk)]
     assert [(event.event_id, event.payload) for event in replayed] == [(one.event_id, one.payload) for one in retold]
 
 
@@ -86,7 +86,7 @@ async def test_a_published_profile_counts(library):
 
     def publish(top_k):
         profile, _ = SearchProfile.objects.get_or_create(slug="default", name="Default")
-        profiles.publish(profiles.add_version(profile, profiles.built_in_profile().__class__(top_k=top_k)))
+        profiles.publish_profile(profiles.add_version(profile, profiles.get_built_in_profile().__class__(top_k=top_k)))
 
     await sync_to_async(publish)(5)
     saved, _ = await ask()
@@ -197,13 +197,13 @@ def test_what_is_asked_of_today_holds_today(library, settings, monkeypatch):
 
 
 async def test_a_document_changed_while_it_is_answered_is_asked_again(library, ingest, monkeypatch):
-    quote = pipeline.quote
+    quote = pipeline.quote_documents
 
     def meddle(question, sources, evidence):
         ingest(library, "pump.md", PUMP.replace("3450", "3500"))
         return quote(question, sources, evidence)
 
-    monkeypatch.setattr(pipeline, "quote", meddle)
+    monkeypatch.setattr(pipeline, "quote_documents", meddle)
     first, _ = await ask()
     assert "3450" in first.text
     monkeypatch.undo()

@@ -42,7 +42,7 @@ def private(ingest):
 
 
 def link_to(conversation):
-    return f"/s/{sharing.share(conversation)}/"
+    return f"/s/{sharing.share_conversation(conversation)}/"
 
 
 def test_whoever_has_the_link_reads_the_conversation_and_can_do_nothing_else(conversation, document, owner):
@@ -160,9 +160,9 @@ def test_later_questions_are_read_only_where_that_was_chosen(conversation, docum
     later = answered(conversation, "later", document)
     reader = Client()
     assert "later" not in reader.get(link).content.decode()
-    sharing.share(conversation, Conversation.ShareScope.FOLLOWING)
+    sharing.share_conversation(conversation, Conversation.ShareScope.FOLLOWING)
     assert "later" in reader.get(link).content.decode()
-    sharing.share(conversation, Conversation.ShareScope.ANSWER, answer=later)
+    sharing.share_conversation(conversation, Conversation.ShareScope.ANSWER, answer=later)
     page = reader.get(link).content.decode()
     assert "says later" in page
     assert "first" not in page
@@ -175,7 +175,7 @@ def test_later_questions_are_read_only_where_that_was_chosen(conversation, docum
 def test_a_link_for_accounts_lets_nobody_else_in(conversation, document):
     answered(conversation, "one", document)
     link = link_to(conversation)
-    sharing.share(conversation, audience=Conversation.ShareAudience.SIGNED_IN)
+    sharing.share_conversation(conversation, audience=Conversation.ShareAudience.SIGNED_IN)
     assert Client().get(link).status_code == 404
     reader = make_reader("reader")
     theirs = client_of(reader)

@@ -53,7 +53,7 @@ def answer(library):
 
 
 async def collect(answer, after=""):
-    return await alist(streams.follow(answer.pk, after))
+    return await alist(streams.follow_stream(answer.pk, after))
 
 
 async def alist(events):
@@ -102,7 +102,7 @@ async def test_a_reader_in_another_process_reads_from_the_database(answer, slow,
 
 async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer, slow):
     seen = []
-    async for event in streams.follow(answer.pk):
+    async for event in streams.follow_stream(answer.pk):
         seen.append(event)
         if len(seen) == 4:
             break
@@ -116,10 +116,10 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer, s
 async def test_the_stop_button_keeps_what_was_written(answer, slow, is_here):
     slow.words = 200
     events = []
-    async for event in streams.follow(answer.pk):
+    async for event in streams.follow_stream(answer.pk):
         events.append(event)
         if len(events) == 4:
-            await (streams.stop if is_here else sync_to_async(Answer.objects.stop))(answer.pk)
+            await (streams.stop_answer if is_here else sync_to_async(Answer.objects.stop))(answer.pk)
     assert events[-1].name == "completed"
     assert len(events) < 100
     assert events[-1].payload["notice"] == "Stopped before the end."
@@ -127,7 +127,7 @@ async def test_the_stop_button_keeps_what_was_written(answer, slow, is_here):
 
 
 async def test_what_a_killed_process_left_is_begun_again(answer, slow):
-    assert (await sync_to_async(writing.acquire)(answer.pk)) is not None
+    assert (await sync_to_async(writing.acquire_run)(answer.pk)) is not None
     await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
     await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
     events = await collect(answer, after="1-1")
@@ -168,7 +168,7 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     while taken is None:
         # Its heartbeat may come in between.
         await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
-        taken = await sync_to_async(writing.acquire)(answer.pk)  # as another process does
+        taken = await sync_to_async(writing.acquire_run)(answer.pk)  # as another process does
     await left(answer)
     await StreamedEvent.objects.acreate(answer=answer, attempt=2, sequence=1, name="token", payload={"text": "There."})
     await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, lease=None, text="There.")
@@ -181,7 +181,7 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
 
 
 async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(answer, monkeypatch):
-    whole = writing.acquire
+    whole = writing.acquire_run
     leasing, go_on = threading.Event(), threading.Event()
 
     def slowly(answer_id):
@@ -190,13 +190,13 @@ async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
         go_on.wait(5)
         return leased
 
-    monkeypatch.setattr(writing, "acquire", slowly)
+    monkeypatch.setattr(writing, "acquire_run", slowly)
     reader = asyncio.create_task(collect(answer))
     await sync_to_async(leasing.wait, thread_sensitive=False)(5)
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
-    monkeypatch.setattr(writing, "acquire", whole)
+    monkeypatch.setattr(writing, "acquire_run", whole)
     go_on.set()
     async with asyncio.timeout(60):
         events = await collect(answer)
@@ -224,12 +224,12 @@ async def test_a_run_that_ends_does_not_take_another_one_with_it(answer, slow):
 
 
 async def test_what_was_stopped_before_its_process_died_is_kept(answer):
-    assert await sync_to_async(writing.acquire)(answer.pk) is not None
+    assert await sync_to_async(writing.acquire_run)(answer.pk) is not None
     for sequence, text in enumerate(["The pump ", "weighs "], start=1):
         await StreamedEvent.objects.acreate(
             answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
         )
-    await streams.stop(answer.pk)
+    await streams.stop_answer(answer.pk)
     await sync_to_async(saving.close_interrupted)()
     assert (await reread(answer)).text == ""
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=2))
@@ -261,7 +261,7 @@ async def test_interrupted_answers_are_closed(library):
     lost = await sync_to_async(begin)()
     old = await sync_to_async(begin)()
     fresh = await sync_to_async(begin)()
-    await sync_to_async(writing.acquire)(lost.pk)
+    await sync_to_async(writing.acquire_run)(lost.pk)
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
@@ -289,7 +289,7 @@ async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_withou
 
 
 async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(answer, slow):
-    async for event in streams.follow(answer.pk):
+    async for event in streams.follow_stream(answer.pk):
         if event.event_id == "1-3":
             await sync_to_async(Document.objects.all().delete)()
     assert event.name == "completed"
@@ -301,7 +301,7 @@ async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(an
 
 @pytest.mark.parametrize("is_saved", [False, True], ids=["before it is saved", "after the commit"])
 async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_once(answer, monkeypatch, is_saved):
-    save, failures = saving.save, [OperationalError("the line broke")]
+    save, failures = saving.save_answer, [OperationalError("the line broke")]
 
     def unlucky(run):
         if failures and not is_saved:
@@ -311,7 +311,7 @@ async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_o
             raise failures.pop()
         return last
 
-    monkeypatch.setattr(saving, "save", unlucky)
+    monkeypatch.setattr(saving, "save_answer", unlucky)
     assert (await collect(answer))[-1].name == "completed"
     assert (await reread(answer)).status == Answer.Status.COMPLETED
     assert await Citation.objects.filter(answer=answer).acount() == 1
@@ -320,7 +320,7 @@ async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_o
 async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_stream(answer, slow, monkeypatch):
     monkeypatch.setattr(heartbeats, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
-    kept = streams.follow(answer.pk)
+    kept = streams.follow_stream(answer.pk)
     while (await anext(kept)).name != "token":
         pass
     await left(answer)
@@ -354,13 +354,13 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(answer, slow, monkeyp
     done, _running = await asyncio.wait([reader], timeout=5)
     assert reader in done, "The reader who left goes on reading."
     assert run.followers == 0
-    await streams.stop(answer.pk)
+    await streams.stop_answer(answer.pk)
     await left(answer)
 
 
 async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(answer, slow):
-    run = await sync_to_async(writing.acquire)(answer.pk)
-    writing.start(run)
+    run = await sync_to_async(writing.acquire_run)(answer.pk)
+    writing.start_writing(run)
     run.task.cancel()
     async with asyncio.timeout(60):
         events = await collect(answer)
@@ -371,7 +371,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 
 async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library):
     async def begun_with(text):
-        run = await sync_to_async(lambda: writing.acquire(begin().pk))()
+        run = await sync_to_async(lambda: writing.acquire_run(begin().pk))()
         run.publish_next("token", {"text": text})
         return run
 

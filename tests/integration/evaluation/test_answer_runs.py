@@ -13,11 +13,11 @@ from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements import count_spent_tokens
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare, read_interval
+from evaluation.runs.results import compare_runs, read_interval
 from evaluation.sets.building import add_expected_passage
-from evaluation.sets.resolution import fingerprint, list_measured_questions
+from evaluation.sets.resolution import hash_questions, list_measured_questions
 from retrieval.models import Chunk
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import NamedProfile
@@ -100,7 +100,7 @@ def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers):
     # Means and comparisons are over the questions that have a value.
     assert {name: one["questions"] for name, one in blind.summary["metrics"].items()} == {"agreement": 4, "refusal": 4}
     assert read_interval(blind, "agreement").mean == 0.25
-    compared = compare(seeing, blind)
+    compared = compare_runs(seeing, blind)
     assert compared.metric == "agreement"
     assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
     assert (compared.questions, compared.same, compared.worse) == (4, 1, ())
@@ -111,7 +111,7 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
     add_expected_passage(only_passage, Chunk.objects.get(document__source="pump.md"))
-    assert list(answers.questions.exclude(asked()).values_list("text", flat=True)) == ["A draft"]
+    assert list(answers.questions.exclude(build_asked_condition()).values_list("text", flat=True)) == ["A draft"]
     assert [one.text for one in list_measured_questions(answers, "answers")] == list(ANSWERS)
     assert [one.text for one in list_measured_questions(answers, "search")] == ["Where is the pump?"]
     assert answered(answers).asked == 4
@@ -124,14 +124,14 @@ def test_search_runs_and_answers_runs_are_told_apart(answers):
     search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
     assert search != run
     assert queue.request_run(answers, MEANING, kind="answers") == run
-    before = {kind: fingerprint(list_measured_questions(answers, kind), kind) for kind in ("search", "answers")}
+    before = {kind: hash_questions(list_measured_questions(answers, kind), kind) for kind in ("search", "answers")}
     question = answers.questions.get(text=PUMP)
     add_expected_passage(question, Chunk.objects.get(document__source="pump.md"))
-    assert fingerprint(list_measured_questions(answers, "answers"), "answers") == before["answers"]
-    assert fingerprint(list_measured_questions(answers)) != before["search"]
+    assert hash_questions(list_measured_questions(answers, "answers"), "answers") == before["answers"]
+    assert hash_questions(list_measured_questions(answers)) != before["search"]
     question.expected_answer = "4 kilos"
     question.save()
-    assert fingerprint(list_measured_questions(answers, "answers"), "answers") != before["answers"]
+    assert hash_questions(list_measured_questions(answers, "answers"), "answers") != before["answers"]
     with pytest.raises(IntegrityError), transaction.atomic():
         answers.questions.filter(text=PUMP).update(expects_refusal=True)
 
@@ -150,7 +150,7 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings):
     # The model's statement about the valve is wrong, so it is marked.
     assert run.answer_results.get(text=VALVE).agreement < 0.7
     settings.OPENAI_BASE_URL = settings.OPENAI_MODEL = ""
-    assert compare(answered(answers), run).caveats == (
+    assert compare_runs(answered(answers), run).caveats == (
         "The answers were written by tiny before, and by extractive after.",
     )
 
@@ -170,59 +170,59 @@ def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(a
 def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch):
     monkeypatch.setattr(run_execution, "LONGEST_STINT_SECONDS", -1)
     run = queue.request_run(answers, MEANING, kind="answers")
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts, run.lease, run.error) == ("queued", 0, 0, None, "")
     assert run.enqueued_at is not None, "the next worker was told"
     monkeypatch.undo()
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
 
 
 def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     add_questions(answers)
-    profiles.publish(version_of(BY_MEANING))
+    profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
     in_force, wanted = profiles.active_profile(), profiles.name_version(version)
     for profile in (in_force, wanted):
         answered(answers, profile)
     queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
-    assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED, "these are answers, not searches"
-    queue.cancel(EvaluationRun.objects.filter(pk__in=[run.pk for run in queued]))
+    assert gates.check_gate(policy, version).verdict is Verdict.NOT_MEASURED, "these are answers, not searches"
+    queue.cancel_runs(EvaluationRun.objects.filter(pk__in=[run.pk for run in queued]))
     policy.metric = "agreement"
     policy.save()
-    checked = gates.check(policy, version)
+    checked = gates.check_gate(policy, version)
     assert checked.verdict is Verdict.WORSE, "it answers nothing"
     assert "agreement of the answers -0" in gates.describe_check(checked)
     AnswerResult.objects.filter(run=checked.in_force.run).exclude(text=PUMP).update(agreement=0)
-    assert gates.check(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
+    assert gates.check_gate(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
     EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
-    assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED
+    assert gates.check_gate(policy, version).verdict is Verdict.NOT_MEASURED
     assert [run.kind for run in gates.request_runs(policy, version)] == ["answers", "answers"]
 
 
 def test_a_gate_does_not_pass_what_no_question_expects(answers):
     answers.questions.filter(expects_refusal=True).delete()
     answers.questions.update(expected_answer="", must=["3450 grams"])
-    profiles.publish(version_of(BY_MEANING))
+    profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
     for profile in (profiles.active_profile(), profiles.name_version(version)):
         answered(answers, profile)
-    checked = gates.check(policy, version)
+    checked = gates.check_gate(policy, version)
     assert (checked.verdict, checked.is_objection) == (Verdict.EMPTY, True)
     assert "agreement of the answers" in gates.describe_check(checked)
     policy.metric = "expectations"
     policy.save()
-    assert gates.check(policy, version).comparison.difference.mean < 0
+    assert gates.check_gate(policy, version).comparison.difference.mean < 0
 
 
 def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model, judge):
     answers.questions.exclude(text=PUMP).delete()
     filters = SearchFilters(collections=(answers.collection_id,))
-    sources = async_to_sync(measurement.reply_to)(PUMP, filters, MEANING).searched.sources
+    sources = async_to_sync(measurement.measure_reply)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
     judge.judged["Claims"] = {"claims": []}
     run = answered(answers)

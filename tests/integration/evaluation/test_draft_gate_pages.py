@@ -7,7 +7,7 @@ from django.urls import reverse
 from chat.models import Feedback
 from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, find_nearest_documents, find_unanswered
-from evaluation.dashboard.scope import parse_scope, scope
+from evaluation.dashboard.scope import build_scope, parse_scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
 from evaluation.runs.results import find_measure
@@ -29,7 +29,7 @@ GATES = "/admin/evaluation/gatepolicy/"
 @pytest.fixture
 def library(library):
     """Return the library with a profile in force."""
-    profiles.publish(version_of(BY_MEANING))
+    profiles.publish_profile(version_of(BY_MEANING))
     return library
 
 
@@ -62,7 +62,7 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert "Run now" not in html(running)
     working_copy.documents.get(source="dogs.md").delete()
     for run in EvaluationRun.objects.all():
-        run_execution.measure(run.pk)
+        run_execution.measure_run(run.pk)
     shown = admin.get(address)
     assert "is not significantly worse than Library" in html(shown)
     assert "data-live" not in html(shown)
@@ -76,15 +76,15 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
 
 
 def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library):
-    copying = lifecycle.begin(library)
+    copying = lifecycle.begin_draft(library)
     address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", copying.pk])
     assert admin.get(address).status_code == 200
     told = messages(admin.post(address, follow=True))
     assert told == [f"The documents of {copying} cannot be asked: it is being copied."]
-    lifecycle.discard(copying)
+    lifecycle.discard_draft(copying)
     assert admin.get(address).url == reverse("admin:retrieval_draft_change", args=[copying.pk])
     assert not EvaluationRun.objects.exists()
-    foreign = lifecycle.begin(Collection.objects.create(slug="other", name="Other"))
+    foreign = lifecycle.begin_draft(Collection.objects.create(slug="other", name="Other"))
     assert (
         admin.get(reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", foreign.pk])).status_code
         == 404
@@ -107,16 +107,16 @@ def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(
 def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set, library):
     change, run = f"{SETS}{evaluation_set.pk}/change/", f"{SETS}{evaluation_set.pk}/run/"
     assert 'name="draft"' not in html(admin.get(change))
-    draft = lifecycle.begin(library)
+    draft = lifecycle.begin_draft(library)
     assert 'name="draft"' not in html(admin.get(change)), "it is being copied"
-    lifecycle.resume(draft.pk)
+    lifecycle.resume_draft(draft.pk)
     assert f'<option value="{draft.pk}">{draft}</option>' in html(admin.get(change))
     wanted = {"profile": "published", "kind": "search"}
     admin.post(run, {**wanted, "draft": draft.pk})
     assert EvaluationRun.objects.get().draft == draft
     admin.post(run, {**wanted, "draft": ""})
     assert EvaluationRun.objects.latest("pk").draft is None
-    lifecycle.discard(draft)
+    lifecycle.discard_draft(draft)
     told = messages(admin.post(run, {**wanted, "draft": draft.pk}, follow=True))
     assert told[-1] == "This draft is not open any more."
     assert EvaluationRun.objects.count() == 2
@@ -168,9 +168,9 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)
     asked(working_copy, "What is new in the draft?", copied)
-    found, number = find_unanswered(scope(boss()))
+    found, number = find_unanswered(build_scope(boss()))
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
-    assert find_gaps(scope(boss())).total == 2
-    near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope(boss()).documents())
+    assert find_gaps(build_scope(boss())).total == 2
+    near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], build_scope(boss()).documents())
     assert near == [[in_service], []]

@@ -5,14 +5,14 @@ from django.urls import reverse
 
 from evaluation.embedder_trials import comparison, progress
 from evaluation.embedder_trials.attempts import continue_trial
-from evaluation.embedder_trials.known_embedders import find_known, options_of
-from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
+from evaluation.embedder_trials.known_embedders import find_known, get_known_options
+from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.model_hub import hub
@@ -53,7 +53,7 @@ def material(evaluation_set, monkeypatch):
 
 @pytest.mark.usefixtures("material")
 def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
-    own, before = embedder_choice.get_embedder().name, search(QUESTION, unrestricted_filters())
+    own, before = embedder_choice.get_embedder().name, search(QUESTION, build_unrestricted_filters())
     trial = continue_trial(request_trial("half", options).pk)
     assert (trial.status, trial.error, trial.not_fitted) == (EmbedderTrial.Status.DONE, "", "")
     (figures,) = trial.figures
@@ -65,7 +65,7 @@ def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
     assert ChunkEmbedding.objects.filter(embedder=made).count() == Chunk.objects.count()
     assert closeness.find_calibration(made.name) is not None
     assert embedder_choice.get_embedder().name == own
-    after = search(QUESTION, unrestricted_filters())
+    after = search(QUESTION, build_unrestricted_filters())
     assert [hit.candidate.score for hit in after.hits] == [hit.candidate.score for hit in before.hits]
 
 
@@ -73,7 +73,7 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     trial = continue_trial(request_trial("half", options).pk)
     assert "fitting needs 40" in trial.not_fitted
     late = ingest(library, "late.md", "# Late\n\nA document that was read after the vectors were made.")
-    assert search(QUESTION, unrestricted_filters()).trace.degraded == ()
+    assert search(QUESTION, build_unrestricted_filters()).trace.degraded == ()
     request_switch(trial)
     assert continue_trial(trial.pk).status == EmbedderTrial.Status.SWITCHED
     active = Embedder.objects.get(is_active=True)
@@ -81,10 +81,10 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     assert ChunkEmbedding.objects.filter(embedder=active, document=late).exists()
     # The process has just started, and searches its former vectors until it has opened the other embedder.
     active_embedder._served.clear()
-    result = search(QUESTION, unrestricted_filters())
+    result = search(QUESTION, build_unrestricted_filters())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     wait_until(lambda: embedder_choice.get_embedder().name == active.name, what="the embedder")
-    result = search(QUESTION, unrestricted_filters())
+    result = search(QUESTION, build_unrestricted_filters())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
     embedder_choice._build_site_embedder.cache_clear()
@@ -115,7 +115,7 @@ def test_one_at_a_time_and_none_beside_the_settings(library, options, settings):
         request_trial("half", options)
     with pytest.raises(EvaluationError, match="has not been measured"):
         request_switch(trial)
-    cancel(trial)
+    cancel_trial(trial)
     assert continue_trial(trial.pk) is None
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["all-MiniLM-L6-v2"]
     with pytest.raises(EvaluationError, match="remove EMBEDDING_MODEL"):
@@ -126,7 +126,7 @@ def test_what_cannot_be_had_fails_with_the_reason(library, hub):
     trial = continue_trial(request_trial("nobody/nothing", {"model": "nobody/nothing"}).pk)
     assert trial.status == EmbedderTrial.Status.FAILED
     assert "no model of that name on the hub" in trial.error
-    assert search(QUESTION, unrestricted_filters()).trace.degraded == ()
+    assert search(QUESTION, build_unrestricted_filters()).trace.degraded == ()
 
 
 @pytest.mark.usefixtures("material")
@@ -142,9 +142,9 @@ def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, 
     request_switch(trial)
     continue_trial(trial.pk)
     embedder_choice._build_site_embedder.cache_clear()
-    weights = search(QUESTION, unrestricted_filters()).trace.weights
+    weights = search(QUESTION, build_unrestricted_filters()).trace.weights
     assert (weights.vector, round(weights.lexical, 6)) == (0.8, 0.2)
-    assert search(QUESTION, unrestricted_filters(), method=SearchMethod.ZSCORE).trace.weights.vector == 0.6
+    assert search(QUESTION, build_unrestricted_filters(), method=SearchMethod.ZSCORE).trace.weights.vector == 0.6
 
 
 def better_with_large_weights(ask):
@@ -198,13 +198,13 @@ def test_a_known_one_is_tried_by_its_key_and_cancelled(admin, library):
 
 
 def test_a_folder_with_a_known_one_has_its_prompts():
-    assert options_of("/srv/models/embeddinggemma-300m-ONNX/") == {
+    assert get_known_options("/srv/models/embeddinggemma-300m-ONNX/") == {
         "model": "/srv/models/embeddinggemma-300m-ONNX/",
         "query_prompt": "task: search result | query: ",
         "document_prompt": "title: none | text: ",
     }
     assert find_known("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
-    assert options_of("someone/bert") == {"model": "someone/bert"}
+    assert get_known_options("someone/bert") == {"model": "someone/bert"}
 
 
 def test_others_neither_see_the_page_nor_press_its_buttons(client, library):

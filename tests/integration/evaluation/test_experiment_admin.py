@@ -63,7 +63,7 @@ def test_an_experiment_is_saved_and_started_and_then_fixed(admin, admin_user):
 
 def test_the_form_begins_with_the_profile_in_force_and_refuses_what_is_wrong(admin):
     control, _ = versions()
-    profiles.publish(control)
+    profiles.publish_profile(control)
     assert admin.get(ADD).context["adminform"].form.initial["control"] == control.pk
     response = admin.post(ADD, body(traffic_share=1.5, treatment=""))
     assert set(response.context["adminform"].form.errors) == {"traffic_share", "treatment"}

@@ -12,7 +12,14 @@ from chat.models import Answer, Conversation, Feedback
 from chat.streaming import asking, streams
 from evaluation import experiments
 from evaluation.arms import Arm
-from evaluation.experiments import ExperimentRefused, ExperimentVerdict, choose, describe_verdict, find_arm, report
+from evaluation.experiments import (
+    ExperimentRefused,
+    ExperimentVerdict,
+    build_report,
+    choose_profile,
+    describe_verdict,
+    find_arm,
+)
 from evaluation.models import Experiment
 from retrieval.search.profiles import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
@@ -40,14 +47,14 @@ def conversations(experiment, arm, number=1):
 
 def test_what_cannot_be_started_or_ended_is_refused(boss):
     with pytest.raises(ExperimentRefused, match="does not run"):
-        experiments.end(draft(), boss)
+        experiments.end_experiment(draft(), boss)
     control, treatment = versions()
     with pytest.raises(ExperimentRefused, match="same settings"):
-        experiments.start(draft(name="Same", control=control, treatment=control), boss)
+        experiments.start_experiment(draft(name="Same", control=control, treatment=control), boss)
     started(boss, name="First", control=control, treatment=treatment)
     second = draft(name="Second", control=control, treatment=treatment)
     with pytest.raises(ExperimentRefused, match="“First” is running"):
-        experiments.start(second, boss)
+        experiments.start_experiment(second, boss)
     with pytest.raises(IntegrityError), transaction.atomic():
         Experiment.objects.filter(pk=second.pk).update(state="running", started_at=timezone.now())
 
@@ -64,11 +71,11 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     before = profiles.choose_profile(controlled.subject)
     assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
-    profiles.publish(versions()[0])
+    profiles.publish_profile(versions()[0])
     assert profiles.choose_profile(controlled.subject) == before
-    assert choose(outside.subject) is None
+    assert choose_profile(outside.subject) is None
     assert profiles.choose_profile(outside.subject) == profiles.active_profile()
-    experiments.end(experiment, boss)
+    experiments.end_experiment(experiment, boss)
     assert profiles.choose_profile(treated.subject) == profiles.active_profile()
 
 
@@ -82,7 +89,7 @@ def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplo
 
 def compared(experiment):
     """Return the metrics of the report by name, over both arms: the visitors and the sum of their numbers."""
-    summary = report(experiment)
+    summary = build_report(experiment)
     values = {
         metric: [*summary.control.values[metric], *summary.treatment.values[metric]] for metric in summary.effects
     }
@@ -90,7 +97,7 @@ def compared(experiment):
 
 
 def arms_of(experiment):
-    summary = report(experiment)
+    summary = build_report(experiment)
     return [summary.control, summary.treatment]
 
 
@@ -104,7 +111,7 @@ def test_answers_outside_the_experiment_do_not_count(boss):
     answered(experiment, inside, search_method=APPROVED)
     answered(experiment, inside, status="generating")
     answered(experiment, Conversation.objects.create(visitor=""))
-    ended = experiments.end(experiment, boss)
+    ended = experiments.end_experiment(experiment, boss)
     answered(experiment, inside, at=ended.ended_at + timedelta(seconds=1))
     assert [arm.visitors + arm.observed for arm in arms_of(ended)] == [0, 0]
     answered(experiment, inside)
@@ -146,18 +153,18 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     """The pages' tests have the effects on the helpful rate."""
     experiment = started(boss)
     simulate(experiment, 320, lambda _arm: 0.6)
-    assert report(experiment).verdict is ExperimentVerdict.WAITING
-    assert describe_verdict(report(experiment)).startswith("No decision yet: helpful rate")
+    assert build_report(experiment).verdict is ExperimentVerdict.WAITING
+    assert describe_verdict(build_report(experiment)).startswith("No decision yet: helpful rate")
     treated = [
         answer.pk
         for answer in Answer.objects.select_related("conversation")
         if find_arm(experiment, answer.conversation.subject) is Arm.TREATMENT
     ]
     Answer.objects.filter(pk__in=treated).update(refused=True)
-    assert experiments.end(experiment, boss).conclusion.startswith("No difference was found")
+    assert experiments.end_experiment(experiment, boss).conclusion.startswith("No difference was found")
     experiment.metric = "refusal"
-    assert report(experiment).verdict is ExperimentVerdict.CONTROL
-    assert describe_verdict(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
+    assert build_report(experiment).verdict is ExperimentVerdict.CONTROL
+    assert describe_verdict(build_report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -168,7 +175,7 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
         boss = make_superuser("boss")
         for number in range(8):
             ingest(collection, f"pump-{number}.md", f"# MX-{number}\n\nThe pump MX-{number} weighs {number}450 grams.")
-        return experiments.start(draft(), boss)
+        return experiments.start_experiment(draft(), boss)
 
     experiment = await sync_to_async(prepared)()
     arms = set()
@@ -176,7 +183,7 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
         answer = await sync_to_async(asking.create_answer)(
             "How heavy is the pump MX-3?", user=AnonymousUser(), visitor=f"{number:032x}"
         )
-        _ = [event async for event in streams.follow(answer.pk)]
+        _ = [event async for event in streams.follow_stream(answer.pk)]
         answer = await Answer.objects.select_related("conversation").aget(pk=answer.pk)
         assert answer.status == "completed"
         arm = find_arm(experiment, answer.conversation.subject)

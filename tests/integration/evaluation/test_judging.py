@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.models import Answer
 from chat.signals import answer_completed
 from core import job_queue
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from evaluation import conf, judgements
 from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
@@ -28,7 +28,7 @@ def judged():
 
     def _judged(answer, judge):
         (judgement,) = judgements.request_judgements(answer, judges=[judge])
-        return judgements.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
+        return judgements.judge_answer(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
 
     return _judged
 
@@ -158,7 +158,7 @@ def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(judge
     asked = len(judge.requests)
     del judge.judged["Claims"]
     due(judgement)
-    judgement = judgements.judge(judgement.pk)
+    judgement = judgements.judge_answer(judgement.pk)
     assert judgement.status == Judgement.Status.DONE
     assert set(judge.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
 
@@ -175,7 +175,7 @@ def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measure
     assert len(judge.requests) == 5
     JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
     assert judgements.request_again(Judgement.objects.filter(pk=other.pk)) == 1
-    assert judgements.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
+    assert judgements.judge_answer(other.pk).scores.exists(), "tomorrow there are tokens again"
 
 
 def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(judged, monkeypatch):
@@ -200,14 +200,14 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
 
     def work():
         try:
-            judgements.judge(judgement.pk)
+            judgements.judge_answer(judgement.pk)
         finally:
             connection.close()
 
     busy = threading.Thread(target=work)
     busy.start()
     wait_until(lambda: len(judge.requests) > free_requests, 60, "the request that is held")
-    assert judgements.judge(judgement.pk) is None, "one worker at a time"
+    assert judgements.judge_answer(judgement.pk) is None, "one worker at a time"
     judgements.request_again(Judgement.objects.filter(pk=judgement.pk))
     judge.is_open.set()
     busy.join(20)
@@ -215,7 +215,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
     assert not judgement.scores.exists()
     assert len(judge.requests) == free_requests + 1, "without its lease it pays for nothing more"
-    assert judgements.judge(judgement.pk).status == Judgement.Status.DONE
+    assert judgements.judge_answer(judgement.pk).status == Judgement.Status.DONE
 
 
 def test_an_answer_whose_web_process_died_is_found(judge):
@@ -234,15 +234,15 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # The worker is faster than the process that sent the task.
-    monkeypatch.setattr(job_queue, "send", lambda _task, pk: judgements.judge(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda _task, pk: judgements.judge_answer(pk))
     job_queue.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)
     told = []
-    monkeypatch.setattr(job_queue, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda _task, pk: told.append(pk))
     long_ago = timezone.now() - timedelta(minutes=1)
     Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
-    assert sweep(Judgement) == 1
+    assert enqueue_forgotten_jobs(Judgement) == 1
     assert told == [judgement.pk]
 
 

@@ -52,7 +52,7 @@ def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
 def test_the_pages_of_a_judgement_and_of_its_answer_show_what_its_scores_are_made_of(admin, judgement):
     judgement.answer.text = "The pump weighs 3450 grams [1]. It was built in 1987 [1]."
     judgement.answer.save()
-    judgements.judge(judgement.pk)
+    judgements.judge_answer(judgement.pk)
     address = reverse("admin:evaluation_judgement_change", args=[judgement.pk])
     page = admin.get(address).content.decode()
     assert "It was built in 1987" in page
@@ -70,7 +70,7 @@ def test_the_pages_of_a_judgement_and_of_its_answer_show_what_its_scores_are_mad
 
 
 def test_an_admin_has_an_answer_judged_again(admin, judgement, django_capture_on_commit_callbacks):
-    judgements.judge(judgement.pk)
+    judgements.judge_answer(judgement.pk)
     with django_capture_on_commit_callbacks(execute=True):
         response = admin.post(CHANGELIST, {"action": "judge_again", "_selected_action": [judgement.pk]}, follow=True)
     assert [str(message) for message in response.context["messages"]] == ["1 answer will be judged again."]
@@ -134,7 +134,7 @@ def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement)
     before = panel(admin, judgement.answer)
     assert "pending" in before
     assert "hx-get" in before
-    judgements.judge(judgement.pk)
+    judgements.judge_answer(judgement.pk)
     after = panel(admin, judgement.answer)
     assert "backed by its sources (rules)" in after
     assert "pending" not in after

@@ -8,12 +8,12 @@ from django.utils import timezone
 from core.dataclass_json import to_json
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare, read_interval
+from evaluation.runs.results import compare_runs, read_interval
 from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, get_built_in_profile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, MEANING, QUESTIONS, WORDS, measured, set_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,21 +48,23 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     # No document contains "canines".
     canines = words.results.get(text="May canines come along?")
     assert (canines.hit, canines.expected[0]["rank"]) == (0, None)
-    compared = compare(meaning, words, "hit@10")
+    compared = compare_runs(meaning, words, "hit@10")
     assert "May canines come along?" in {pair.text for pair in compared.better}
     assert (compared.worse, compared.caveats) == ((), ())
     assert compared.questions == len(compared.better) + compared.same == 6
     assert compared.difference.mean == pytest.approx(len(compared.better) / 6)
-    assert [pair.text for pair in compare(words, meaning, "hit@10").worse] == [pair.text for pair in compared.better]
+    assert [pair.text for pair in compare_runs(words, meaning, "hit@10").worse] == [
+        pair.text for pair in compared.better
+    ]
 
 
 def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_are_there(
     evaluation_set, library, settings
 ):
     library.documents.get(source="pump.md").delete()
-    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
+    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, get_built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert run.settings["method"] != "lexical"
     assert run.results.get(text="May canines come along?").hit == 1
@@ -78,21 +80,23 @@ def test_what_is_asked_for_twice_runs_once(evaluation_set):
     run = queue.request_run(evaluation_set, WORDS)
     assert queue.request_run(evaluation_set, WORDS) == run
     assert queue.request_run(evaluation_set, MEANING) != run
-    assert run_execution.measure(run.pk) is not None
-    assert run_execution.measure(run.pk) is None
+    assert run_execution.measure_run(run.pk) is not None
+    assert run_execution.measure_run(run.pk) is None
     assert queue.request_run(evaluation_set, WORDS) != run
     assert QuestionResult.objects.filter(run=run).count() == 6
 
 
 @pytest.mark.parametrize("change", ["documents", "embedder"])
 def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, library, monkeypatch, change):
-    as_they_are = queue.conditions()
+    as_they_are = queue.describe_conditions()
 
     def search(question, filters, **options):
         if "puppies" in question and change == "documents":
             CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
         elif "puppies" in question:
-            monkeypatch.setattr(run_execution, "conditions", lambda _kind: {**as_they_are, "embedder": "other"})
+            monkeypatch.setattr(
+                run_execution, "describe_conditions", lambda _kind: {**as_they_are, "embedder": "other"}
+            )
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(measurement, "search", search)
@@ -105,13 +109,13 @@ def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, libr
 def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch):
     asked = failing_search(monkeypatch, 3, RuntimeError("the database is away"))
     run = queue.request_run(evaluation_set, WORDS)
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
-    assert run_execution.measure(run.pk) is None, "it is not due yet"
+    assert run_execution.measure_run(run.pk) is None, "it is not due yet"
     monkeypatch.undo()
     EvaluationRun.objects.update(retry_at=timezone.now())
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked, run.attempts) == ("done", "", 6, 2)
     assert [result.text for result in run.results.all()] == list(QUESTIONS)
@@ -121,7 +125,7 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
 def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings):
     settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
     run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert run.status == "queued"
     assert "was not searched with all of the profile" in run.error
@@ -145,7 +149,7 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library):
     broken = EvaluationRun.objects.create(
         evaluation_set=evaluation_set, profile_name="old", settings={**to_json(BY_WORDS), "no_more": 1}
     )
-    run_execution.measure(broken.pk)
+    run_execution.measure_run(broken.pk)
     broken.refresh_from_db()
     assert "cannot be read" in broken.error
 
@@ -153,13 +157,13 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library):
 def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch):
     failing_search(monkeypatch, 3, RuntimeError("away"))
     run = queue.request_run(evaluation_set, WORDS)
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     assert QuestionResult.objects.filter(run=run).count() == 2
     first = QuestionResult.objects.filter(run=run).first()
     ExpectedPassage.objects.filter(question__text=list(QUESTIONS)[0]).update(grade=3)
     monkeypatch.undo()
     EvaluationRun.objects.update(retry_at=None)
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked) == ("done", 6)
     assert not QuestionResult.objects.filter(pk=first.pk).exists()
@@ -170,26 +174,26 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
 
     def search(question, filters, **options):
         if "warehouse" in question:
-            assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 1
+            assert queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk)) == 1
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(measurement, "search", search)
-    assert run_execution.measure(run.pk) is None
+    assert run_execution.measure_run(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.results.count()) == ("cancelled", 2)
-    assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 0
+    assert queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk)) == 0
 
 
 def test_a_comparison_says_what_else_differs_and_what_a_search_run_cannot_show(evaluation_set, library, ingest):
     before = measured(evaluation_set, MEANING)
     short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
-    assert compare(measured(evaluation_set, short), before).caveats == (
+    assert compare_runs(measured(evaluation_set, short), before).caveats == (
         f"Both runs used the same search depth, so this setting made no difference: top_k {BY_MEANING.top_k} → 1, "
         f"context_budget_tokens {BY_MEANING.context_budget_tokens} → 200.",
     )
     evaluation_set.questions.first().delete()
     ingest(library, "new.md", "# New\n\nSomething about canines.")
-    compared = compare(measured(evaluation_set, MEANING), before)
+    compared = compare_runs(measured(evaluation_set, MEANING), before)
     assert compared.questions == 5
     assert compared.in_one_only == 0, "what was deleted is compared with nothing"
     assert len(compared.caveats) == 2

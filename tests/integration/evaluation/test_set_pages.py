@@ -8,9 +8,9 @@ from django.utils.html import escape
 
 from chat.models import Feedback
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from evaluation.runs import queue, run_execution
-from evaluation.sets.resolution import resolve
+from evaluation.sets.resolution import find_expected_chunks
 from retrieval.models import Chunk, Publication
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import NamedProfile
@@ -48,7 +48,7 @@ def test_a_set_comes_from_files_and_expects_whole_documents(admin, library):
         (first, "pump.md", 2),
         (third, "hours.md", 1),
     ]
-    assert all(one.whole and one.is_resolved for one in resolve(library.pk, passages).values())
+    assert all(one.whole and one.is_resolved for one in find_expected_chunks(library.pk, passages).values())
 
 
 def test_a_bad_file_is_told_by_line_and_no_set_is_made(admin, library, monkeypatch):
@@ -110,7 +110,7 @@ def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library):
     assert messages(picked) == ["Expected: a passage of Pump."]
     assert picked.context["of_answer"][0][2]
     assert question.expected_passages.get().content_hash == chunk.content_hash
-    assert not EvaluationQuestion.objects.exclude(asked()).exists()
+    assert not EvaluationQuestion.objects.exclude(build_asked_condition()).exists()
     assert "is gone" in messages(admin.post(expect, {"chunk": "999999"}, follow=True))[0]
     assert admin.post(make, {"answer": "x"}).status_code == 404
     assert admin.get(make).status_code == 405
@@ -144,7 +144,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set):
     assert messages(response) == [f"Run #{run.pk} is requested."]
     assert "data-live" in response.content.decode()
     assert (run.profile_version, run.total, run.created_by.username) == (version, 6, "admin")
-    run_execution.measure(run.pk)
+    run_execution.measure_run(run.pk)
     page = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
     assert "data-live" not in page
     assert "not found: 1" in page
@@ -159,7 +159,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set):
 
 def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     runs = [
-        run_execution.measure(queue.request_run(evaluation_set, profile).pk)
+        run_execution.measure_run(queue.request_run(evaluation_set, profile).pk)
         for profile in (NamedProfile("built-in", BY_WORDS), profiles.name_version(version_of(BY_MEANING)))
     ]
     first, second = runs
@@ -174,13 +174,13 @@ def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     assert admin.get(f"{RUNS}{first.pk}/compare/{foreign.pk}/").status_code == 404
     cancelled = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [foreign.pk]}, follow=True)
     assert messages(cancelled) == ["1 run was cancelled."]
-    assert run_execution.measure(foreign.pk) is None
+    assert run_execution.measure_run(foreign.pk) is None
 
 
 def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evaluation_set):
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
     first, second = version_of(BY_MEANING), version_of(BY_WORDS)
-    profiles.publish(first, override="the first one")
+    profiles.publish_profile(first, override="the first one")
     publish = reverse("admin:retrieval_searchprofile_publish", args=[second.pk])
     refused = admin.post(publish)
     assert refused.status_code == 409
@@ -191,7 +191,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
     assert "data-live" in admin.get(address).content.decode()
     for run in EvaluationRun.objects.all():
-        run_execution.measure(run.pk)
+        run_execution.measure_run(run.pk)
     assert "May canines come along?" in admin.get(address).content.decode()
     # The profile in force loses on a third of six questions at most, which is not significant.
     EvaluationRun.objects.get(profile_name="default v2").results.update(hit=0)

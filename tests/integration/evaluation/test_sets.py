@@ -4,9 +4,9 @@ import pytest
 
 from chat.models import Answer
 from evaluation.models import EvaluationQuestion, ExpectedPassage
-from evaluation.models.evaluation_set import asked
+from evaluation.models.evaluation_set import build_asked_condition
 from evaluation.sets import building
-from evaluation.sets.resolution import fingerprint, list_measured_questions, resolve
+from evaluation.sets.resolution import find_expected_chunks, hash_questions, list_measured_questions
 from retrieval.models import Chunk, Collection
 from tests.support.evaluation_sets import DOCUMENTS, set_of
 from tests.support.judged_answers import completed_answer
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def resolved(collection, question):
     """Return the texts of the chunks that match each expected passage."""
     passages = list(question.expected_passages.all())
-    found = resolve(collection.pk, passages)
+    found = find_expected_chunks(collection.pk, passages)
     return [
         sorted(Chunk.objects.filter(pk__in=found[one.pk].chunk_ids).values_list("content", flat=True))
         for one in passages
@@ -37,7 +37,7 @@ def test_a_passage_is_found_after_its_document_was_read_again_and_cut_otherwise(
 def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     library.documents.get(source="pump.md").delete()
-    (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
+    (gone,) = find_expected_chunks(library.pk, list(question.expected_passages.all())).values()
     assert (gone.is_resolved, gone.document_id) == (False, None)
     ingest(library, "pump.md", DOCUMENTS["pump.md"])
     assert len(resolved(library, question)[0]) == 1
@@ -46,12 +46,12 @@ def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest):
 def test_words_that_the_document_holds_no_more_are_gone(library, ingest):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     ingest(library, "pump.md", DOCUMENTS["pump.md"].replace("3450", "9999"))
-    (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
+    (gone,) = find_expected_chunks(library.pk, list(question.expected_passages.all())).values()
     assert not gone.is_resolved
     assert gone.document_id is not None
     # In another collection there is no such document.
     other = Collection.objects.create(slug="other", name="Other")
-    (elsewhere,) = resolve(other.pk, list(question.expected_passages.all())).values()
+    (elsewhere,) = find_expected_chunks(other.pk, list(question.expected_passages.all())).values()
     assert (elsewhere.is_resolved, elsewhere.document_id) == (False, None)
 
 
@@ -60,22 +60,22 @@ def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_docu
     question.expected_passages.all().delete()
     ExpectedPassage.objects.create(question=question, source="pump.md", quote="weighs  3450\ngrams")
     ExpectedPassage.objects.create(question=question, source="valve.md")
-    words, document = resolve(library.pk, list(question.expected_passages.all())).values()
+    words, document = find_expected_chunks(library.pk, list(question.expected_passages.all())).values()
     assert len(words.chunk_ids) == 1
     assert (document.whole, document.is_resolved) == (True, True)
 
 
 def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library):
     evaluation_set = set_of(library)
-    before = fingerprint(list_measured_questions(evaluation_set))
+    before = hash_questions(list_measured_questions(evaluation_set))
     draft = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="What now?")
     not_answered_by = ExpectedPassage.objects.create(question=draft, source="pump.md", grade=0)
     assert draft not in list_measured_questions(evaluation_set)
-    assert fingerprint(list_measured_questions(evaluation_set)) == before
+    assert hash_questions(list_measured_questions(evaluation_set)) == before
     not_answered_by.grade = 1
     not_answered_by.save()
     assert draft in list_measured_questions(evaluation_set)
-    assert fingerprint(list_measured_questions(evaluation_set)) != before
+    assert hash_questions(list_measured_questions(evaluation_set)) != before
 
 
 def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
@@ -84,7 +84,7 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
     question, is_new = building.get_or_create_question(answer, evaluation_set)
     assert (question.text, is_new) == ("How heavy is the other pump?", True)
     assert building.get_or_create_question(answer, evaluation_set) == (question, False)
-    assert list(evaluation_set.questions.exclude(asked())) == [question]
+    assert list(evaluation_set.questions.exclude(build_asked_condition())) == [question]
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=2)
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=3)
     assert question.expected_passages.get().grade == 3

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from core import readiness
-from core.job_queue import SENT_WITHIN, sweep
+from core.job_queue import SENT_WITHIN, enqueue_forgotten_jobs
 from ragsite.celery import app
 from retrieval.documents import submission
 from retrieval.models import Document
@@ -68,4 +68,4 @@ def test_a_broker_that_does_not_work_loses_no_upload(client, collection, kind, m
     app.conf.broker_url, app.conf.broker_transport_options = "memory://", {}
     app._pool = app.amqp._producer_pool = None
     Document.objects.update(created_at=document.created_at - 2 * SENT_WITHIN)
-    assert sweep(Document) == 1
+    assert enqueue_forgotten_jobs(Document) == 1

@@ -133,7 +133,7 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
     for number in range(breaker.FAILURES):
         await ask(f"How heavy is the MX-9920-W, {number}?")
     assert len(server.requests) == breaker.FAILURES
-    assert breaker.states()["embedder"] is breaker.BreakerState.OPEN
+    assert breaker.list_breaker_states()["embedder"] is breaker.BreakerState.OPEN
     assert counted("ragsite_breaker_open", part="embedder") == 1
     started = time.monotonic()
     answer, _events = await ask("What does the MX-9920-W weigh?")
@@ -150,11 +150,11 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
     monkeypatch.setattr(the_breaker(), "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     answer, _events = await ask("And what is the weight of the MX-9920-W?")
     assert answer.degraded == []
-    assert breaker.states()["embedder"] is breaker.BreakerState.CLOSED
+    assert breaker.list_breaker_states()["embedder"] is breaker.BreakerState.CLOSED
     assert counted("ragsite_breaker_open", part="embedder") == 0
 
 
 def test_a_document_may_take_longer_than_a_question(server):
     server.fault, server.slow_seconds = "slow", 2 * QUERY_SECONDS
     assert embedder_choice.get_embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
-    assert breaker.states()["embedder"] is breaker.BreakerState.CLOSED
+    assert breaker.list_breaker_states()["embedder"] is breaker.BreakerState.CLOSED

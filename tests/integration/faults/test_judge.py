@@ -56,7 +56,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(judge, settings, adm
     break_it(judge, settings, fault)
     answer = completed_answer()
     (judgement,) = judgements.request_judgements(answer, judges=["model"])
-    judgements.judge(judgement.pk)
+    judgements.judge_answer(judgement.pk)
     judgement.refresh_from_db()
     if fault != "slow":
         assert judgement.status == Judgement.Status.QUEUED
@@ -66,7 +66,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(judge, settings, adm
         assert counted(Judgement.Status.QUEUED) == 1
         break_it(judge, settings, "")
         Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
-        judgements.judge(judgement.pk)
+        judgements.judge_answer(judgement.pk)
         judgement.refresh_from_db()
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
     assert judgement.scores.get(metric="faithfulness").score == 0.5

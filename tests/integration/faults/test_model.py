@@ -66,7 +66,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
     answer, _events = await ask()
     assert len(model.requests) == asked
     assert (answer.generator, answer.notice) == ("extractive", QUOTED)
-    assert breaker.states()["model"] is breaker.BreakerState.OPEN
+    assert breaker.list_breaker_states()["model"] is breaker.BreakerState.OPEN
 
     break_it(model, "")
     model.delay_seconds = 0.2
@@ -79,14 +79,14 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
     assert (await ask())[0].generator in ("extractive", "tiny")
     assert (await trial)[0].generator == "tiny"
     assert (await ask())[0].generator == "tiny"
-    assert breaker.states()["model"] is breaker.BreakerState.CLOSED
+    assert breaker.list_breaker_states()["model"] is breaker.BreakerState.CLOSED
 
 
 async def test_a_refused_question_says_nothing_of_the_server(library, model):
     for _ in range(breaker.FAILURES + 1):
         model.statuses, model.said = [413], "too large"
         assert (await ask())[0].generator == "extractive"
-    assert breaker.states()["model"] is breaker.BreakerState.CLOSED
+    assert breaker.list_breaker_states()["model"] is breaker.BreakerState.CLOSED
     assert (await ask())[0].generator == "tiny"
 
 

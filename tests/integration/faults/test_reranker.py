@@ -64,9 +64,9 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
     assert len(server.requests) == asked
     assert answer.degraded == ["rerank"]
     assert "left alone" in answer.trace["rerank"]["error"]
-    assert breaker.states()["reranker"] is breaker.BreakerState.OPEN
+    assert breaker.list_breaker_states()["reranker"] is breaker.BreakerState.OPEN
     break_it(server, "")
     reranker = backends.get_reranker("http")
     monkeypatch.setattr(reranker._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     assert (await ask())[0].degraded == []
-    assert breaker.states()["reranker"] is breaker.BreakerState.CLOSED
+    assert breaker.list_breaker_states()["reranker"] is breaker.BreakerState.CLOSED

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
 from ragsite.models import ApiKey, AuditEntry
-from ragsite.operations.audit_log import delete_old_entries, record
+from ragsite.operations.audit_log import delete_old_entries, record_action
 from retrieval.models import Collection, Draft, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles import profiles
@@ -130,8 +130,8 @@ def test_collections_and_profiles_are_recorded(boss, collection):
     collection.visibility = "staff"
     collection.save()
     version = profiles.add_version(SearchProfile.objects.create(slug="new", name="New"), ProfileSettings())
-    profiles.publish(version, boss)
-    profiles.withdraw()
+    profiles.publish_profile(version, boss)
+    profiles.withdraw_profile()
     assert entries("collection.changed")[0].details["visibility"] == ["public", "staff"]
     for action in ("profile.added", "profile_version.added", "publication.added", "profile_version.withdrawn"):
         assert len(entries(action)) == 1, action
@@ -173,7 +173,7 @@ class TestAppendOnly:
         ],
     )
     def test_the_database_refuses_to_change_it(self, statement):
-        record("test.happened")
+        record_action("test.happened")
         with connection.cursor() as cursor:
             # Checks that wait for the commit keep a table from being emptied, and would hide what is tested.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -182,7 +182,7 @@ class TestAppendOnly:
         assert len(entries("test.happened")) == 1
 
     def test_even_retention_changes_no_entry(self):
-        record("test.happened")
+        record_action("test.happened")
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
@@ -190,7 +190,7 @@ class TestAppendOnly:
 
     def test_admin_neither_adds_nor_changes_nor_deletes(self, client, boss):
         client.force_login(boss)
-        entry = record("test.happened")
+        entry = record_action("test.happened")
         assert client.get("/admin/ragsite/auditentry/add/").status_code == 403
         page = f"/admin/ragsite/auditentry/{entry.pk}/change/"
         assert client.get(page).status_code == 200
@@ -199,7 +199,7 @@ class TestAppendOnly:
 
     def test_old_entries_go_when_the_site_says_so(self, settings, boss):
         old = AuditEntry.objects.create(action="test.old", via="page", at=timezone.now() - timedelta(days=31))
-        record("test.happened", boss)
+        record_action("test.happened", boss)
         assert delete_old_entries() == 0
         settings.AUDIT_DAYS = 30
         assert delete_old_entries() == 1
@@ -210,7 +210,7 @@ class TestAppendOnly:
 
 def test_it_is_searched_and_exported_in_admin_and_by_command(client, boss, reader):
     client.force_login(boss)
-    record("test.happened", reader, names=["é"])
+    record_action("test.happened", reader, names=["é"])
     assert "test.happened" in client.get("/admin/ragsite/auditentry/", {"q": "reader"}).content.decode()
     chosen = {"action": "export", "_selected_action": [entry.pk for entry in entries("test.happened")]}
     [line] = client.post("/admin/ragsite/auditentry/", chosen).content.decode().splitlines()
@@ -253,7 +253,7 @@ def test_names_of_documents_are_shown_to_those_who_may_read_all_of_them(client, 
 def test_documents_of_a_working_copy_are_not_recorded_one_by_one(collection, ingest):
     from retrieval.documents.drafts import lifecycle
 
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     Draft.objects.update(status=Draft.Status.OPEN)
     ingest(Collection.objects.get(pk=draft.working_copy_id), "a.md", "# A\n\nWords.")
     assert not entries("document.added")

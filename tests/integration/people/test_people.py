@@ -18,10 +18,10 @@ from chat.models import Answer, Conversation, DeletedDocument, Feedback, Streame
 from chat.streaming import answer_cache
 from ragsite.accounts.people import erase_person
 from ragsite.models import ApiKey, AuditEntry, Invitation
-from ragsite.operations.audit_log import record
+from ragsite.operations.audit_log import record_action
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 from tests.support.people import make_staff, make_superuser
@@ -73,7 +73,7 @@ def test_a_person_erases_themselves_and_what_remains_is_named(client, reader, bo
     asked(reader)
     kept = asked(boss)
     key_of(reader)
-    record("test.happened", reader)
+    record_action("test.happened", reader)
     page = client.get("/account/data/").content.decode()
     assert "Conversations, with their questions" in page
     assert "audit log" in page
@@ -164,11 +164,11 @@ def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(col
     assert answer_cache.find_reusable(answer.cache_key) is not None
     assert "3450 grams" not in json.dumps(answer.trace)
     assert "3450" in str(list(answer.events.values()))
-    key = answer_cache.build_key(question, unrestricted_filters())
+    key = answer_cache.build_key(question, build_unrestricted_filters())
     # Traces of earlier releases named passages.
     Answer.objects.update(trace={**answer.trace, "passages": {"7": {"preview": "3450 grams"}}})
     secret.delete()
-    assert answer_cache.build_key(question, unrestricted_filters()) != key
+    assert answer_cache.build_key(question, build_unrestricted_filters()) != key
     assert forget_deleted_documents() == 1
     answer.refresh_from_db()
     assert "3450 grams" not in json.dumps(answer.trace)

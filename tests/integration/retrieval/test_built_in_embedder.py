@@ -8,7 +8,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import find_uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,31 +49,31 @@ def test_a_new_site_finds_documents_in_another_language(library):
         "Mag ik ontbijten voor de ingreep?": "fasting.md",
         "Waar kan ik mijn auto kwijt?": "parking.md",
     }.items():
-        result = search(question, unrestricted_filters())
+        result = search(question, build_unrestricted_filters())
         assert result.trace.degraded == ()
         assert result.hits[0].passage.source == source, question
     assert find_uncalibrated_embedder() == ""
-    assert readiness.embedder().detail == "multilingual-e5-small/int8"
+    assert readiness.check_embedder().detail == "multilingual-e5-small/int8"
 
 
 @needs_weights
 def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, request, capsys):
     request.getfixturevalue("unnamed")
     assert embedder_choice.get_embedder().name == "all-MiniLM-L6-v2/int8"
-    assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
-    assert "`manage.py reembed` moves this one" in readiness.embedder().detail
+    assert search("When are visitors welcome?", build_unrestricted_filters()).trace.degraded == ()
+    assert "`manage.py reembed` moves this one" in readiness.check_embedder().detail
 
     call_command("reembed")
     assert "now uses multilingual-e5-small/int8" in capsys.readouterr().out
     moved = Embedder.objects.get(is_active=True)
     assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
     # An older process keeps using its embedder.
-    assert search("When are visitors welcome?", unrestricted_filters()).trace.degraded == ()
-    assert "restart" in readiness.embedder().detail
+    assert search("When are visitors welcome?", build_unrestricted_filters()).trace.degraded == ()
+    assert "restart" in readiness.check_embedder().detail
     restart()
     assert embedder_choice.get_embedder().name == moved.name
     assert embedder_choice.describe_embedder_choice() == ""
-    result = search("Mag ik ontbijten voor de ingreep?", unrestricted_filters())
+    result = search("Mag ik ontbijten voor de ingreep?", build_unrestricted_filters())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "fasting.md")
 
 
@@ -88,5 +88,5 @@ def test_a_named_embedder_is_taken_without_a_notice(library, settings):
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["multilingual-e5-small"]
     assert embedder_choice.get_embedder().name == "multilingual-e5-small/int8"
     assert embedder_choice.describe_embedder_choice() == ""
-    assert "vector" in search("visitors", unrestricted_filters()).trace.degraded
-    assert "reembed" in readiness.embedder().detail
+    assert "vector" in search("visitors", build_unrestricted_filters()).trace.degraded
+    assert "reembed" in readiness.check_embedder().detail

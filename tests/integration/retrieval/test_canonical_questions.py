@@ -3,12 +3,12 @@
 import pytest
 from django.urls import reverse
 
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from retrieval.documents import ingestion
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
@@ -34,7 +34,9 @@ def url_of(chunk):
 
 
 def found(question):
-    return [hit.passage.source for hit in search(question, unrestricted_filters(), method=SearchMethod.LEXICAL).hits]
+    return [
+        hit.passage.source for hit in search(question, build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits
+    ]
 
 
 def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):
@@ -43,16 +45,16 @@ def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):
     assert found("sabbatical") == []
     rewrite_questions(chunk, [RARE])
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
     assert CollectionStatistics.objects.get(pk=collection.pk).version == version + 1
     rewrite_questions(chunk, ["What about days off?"])
     assert found("sabbatical") == []
     assert not Lexeme.objects.filter(lexeme__startswith="sabbat").exists()
-    assert check() == []
+    assert find_inconsistencies() == []
     rewrite_questions(chunk, [])
     chunk.refresh_from_db()
     assert (chunk.canonical_questions, chunk.questions_edited) == ([], True)
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, ingest):
@@ -63,7 +65,7 @@ def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, in
     assert (kept.canonical_questions, kept.questions_edited) == ([RARE], True)
     assert document.chunks.filter(questions_edited=False).count() == document.chunks.count() - 1
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, ingest, monkeypatch):
@@ -73,7 +75,7 @@ def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, in
     assert anew.pk != chunk.pk
     assert (anew.canonical_questions, anew.questions_edited) == ([RARE], True)
     assert found("sabbatical") == ["holidays.md"]
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, ingest, monkeypatch):
@@ -96,7 +98,7 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, inges
 
 def test_they_are_suggested(chunk):
     rewrite_questions(chunk, [RARE, "What is the policy of it about?"])
-    questions = [question for question, _collection in suggestions(None)]
+    questions = [question for question, _collection in list_suggestions(None)]
     assert RARE in questions
     assert not any(question.startswith("What is") for question in questions)
 
@@ -152,11 +154,11 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
         )
         assert document.status == Document.Status.READY
         assert document.chunks.get().canonical_questions == []
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_headings_that_ask_are_suggested(collection, ingest):
     ingest(collection, "faq.md", "# FAQ\n\n## 4.1 Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
     ingest(collection, "bill.md", "# Bill\n\n## WHEN DOES THE BILL ARRIVE?\n\nIt arrives within two weeks.\n")
-    asked = [question for question, _collection in suggestions(None)]
+    asked = [question for question, _collection in list_suggestions(None)]
     assert asked == ["Do I need a separate vector database?"]

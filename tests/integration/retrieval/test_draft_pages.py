@@ -9,12 +9,12 @@ from django.urls import reverse
 from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from retrieval import gates
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.documents import ingestion, submission
 from retrieval.documents.drafts import lifecycle
-from retrieval.documents.drafts.editing import reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import Gate, Objection
 from retrieval.models import Chunk, Collection, Document, Draft
@@ -52,7 +52,7 @@ def changed(draft, ingest):
 def objections(library, monkeypatch):
     """Return the list of objections of a gate that guards the library."""
     found = []
-    gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
+    gate = Gate(guards=lambda one: one.pk == library.pk, find_objections=lambda _: found)
     monkeypatch.setattr(gates, "GATES", [gate])
     return found
 
@@ -149,7 +149,7 @@ def test_each_step_needs_its_permission(client, library, changed):
 
 
 def test_while_it_is_copied_the_page_tells_how_far_that_is(admin, library):
-    draft = lifecycle.begin(library)
+    draft = lifecycle.begin_draft(library)
     Draft.objects.filter(pk=draft.pk).update(copied=2, error="<i>no</i> space")
     html = html_of(admin.get(page_of(draft)))
     assert '<progress max="3" value="2"' in html
@@ -159,7 +159,7 @@ def test_while_it_is_copied_the_page_tells_how_far_that_is(admin, library):
     assert "retrieval/live.js" in html
     assert action(draft, "publish") not in html
     assert action(draft, "discard") in html
-    lifecycle.resume(draft.pk)
+    lifecycle.resume_draft(draft.pk)
     html = html_of(admin.get(page_of(draft)))
     assert "data-live" not in html
     assert "<progress" not in html
@@ -210,7 +210,7 @@ def test_a_published_draft_keeps_its_record(admin, admin_user, library, changed)
     assert messages(response) == [f"Being published: {changed}."]
     assert "data-live" in html_of(response)
     assert log_of(changed) == ["Published."]
-    lifecycle.resume(changed.pk)
+    lifecycle.resume_draft(changed.pk)
     response = admin.get(page_of(changed))
     html = html_of(response)
     assert "What changed" in html
@@ -249,7 +249,7 @@ def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
     assert (changed.status, changed.objections) == (Draft.Status.OPEN, [])
     client.force_login(admin_user)
     admin.post(publish, {"override": "The <b>law</b> changed."})
-    lifecycle.resume(changed.pk)
+    lifecycle.resume_draft(changed.pk)
     assert log_of(changed) == ["Published against objections, because: The <b>law</b> changed."]
     html = html_of(admin.get(page_of(changed)))
     assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
@@ -266,7 +266,7 @@ def test_a_draft_is_discarded_after_a_second_thought(admin, library, changed):
     response = admin.post(action(changed, "discard"), follow=True)
     assert messages(response) == [f"Discarded: {changed}."]
     assert "being cleared away" in html_of(response)
-    lifecycle.resume(changed.pk)
+    lifecycle.resume_draft(changed.pk)
     html = html_of(admin.get(page_of(changed)))
     assert "being cleared away" not in html
     assert action(changed, "discard") not in html
@@ -306,7 +306,7 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(admin, library,
     admin.post(page_of(library), body)
     library.refresh_from_db()
     assert (library.name, library.text_search_configuration) == ("Shelves", "english")
-    lifecycle.discard(draft)
+    lifecycle.discard_draft(draft)
     admin.post(page_of(library), body)
     library.refresh_from_db()
     assert library.text_search_configuration == "dutch"
@@ -315,7 +315,7 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(admin, library,
 @pytest.fixture
 def locked(library, draft):
     """Return the library, whose documents a draft protects from changes, as a gate does (see ``test_drafts``)."""
-    assert reason_not_to_change(library)
+    assert find_reason_not_to_change(library)
     return library
 
 
@@ -327,19 +327,19 @@ def build_source_form(document, **changed):
 def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_deleted(admin, api, locked):
     document = locked.documents.get(source="pump.md")
     html = html_of(admin.get(page_of(document)))
-    assert escape(reason_not_to_change(locked)) in html
+    assert escape(find_reason_not_to_change(locked)) in html
     for control in ('name="title"', 'name="replacement"', 'name="_save"', "deletelink"):
         assert control not in html
     response = admin.post(page_of(document), build_source_form(document, title="Other"), follow=True)
-    assert messages(response) == [reason_not_to_change(locked)]
+    assert messages(response) == [find_reason_not_to_change(locked)]
     document.refresh_from_db()
     assert document.title != "Other"
     delete = reverse("admin:retrieval_document_delete", args=[document.pk])
     for response in (admin.get(delete, follow=True), admin.post(delete, {"post": "yes"}, follow=True)):
         assert response.redirect_chain == [(page_of(document), 302)]
-        assert messages(response) == [f"Nothing was deleted. {reason_not_to_change(locked)}"]
+        assert messages(response) == [f"Nothing was deleted. {find_reason_not_to_change(locked)}"]
     response = api.delete(f"/api/v1/documents/{document.pk}/")
-    assert (response.status_code, response.json()) == (409, {"detail": reason_not_to_change(locked)})
+    assert (response.status_code, response.json()) == (409, {"detail": find_reason_not_to_change(locked)})
     assert locked.documents.count() == 3
 
 
@@ -362,7 +362,7 @@ def test_of_several_documents_all_or_none_are_deleted(admin, locked, ingest):
     kept = locked.documents.get(source="pump.md")
     body = {"action": "delete_selected", "_selected_action": [other.pk, kept.pk], "post": "yes"}
     response = admin.post(DOCUMENTS, body, follow=True)
-    assert messages(response) == [f"Nothing was deleted. {reason_not_to_change(locked)}"]
+    assert messages(response) == [f"Nothing was deleted. {find_reason_not_to_change(locked)}"]
     assert Document.objects.filter(pk__in=[other.pk, kept.pk]).count() == 2
     assert not LogEntry.objects.filter(object_id=str(other.pk)).exists()
     admin.post(DOCUMENTS, {**body, "_selected_action": [other.pk]})
@@ -375,7 +375,7 @@ def test_a_draft_begun_while_a_form_was_sent_wins(admin, library, monkeypatch):
 
     def meanwhile(form):
         if not library.drafts.exists():
-            lifecycle.begin(library)
+            lifecycle.begin_draft(library)
         return bool(valid(form))
 
     monkeypatch.setattr(DocumentForm, "is_valid", meanwhile)
@@ -397,17 +397,17 @@ def test_uploads_go_into_a_draft_and_not_past_it(admin, library, draft):
     assert 'data-changes="added"' in html_of(response)
     upload = SimpleUploadedFile("new.md", b"# New\n\nWords.\n")
     response = admin.post(f"{DOCUMENTS}add/", {"collection": library.pk, "file": upload}, follow=True)
-    assert messages(response) == [f"Not added: {reason_not_to_change(library)}"]
+    assert messages(response) == [f"Not added: {find_reason_not_to_change(library)}"]
     assert not library.documents.filter(source="new.md").exists()
 
 
 def test_questions_of_a_locked_passage_are_shown(admin, locked):
     chunk = Chunk.objects.get(document__source="pump.md", collection=locked)
     html = html_of(admin.get(page_of(chunk)))
-    assert escape(reason_not_to_change(locked)) in html
+    assert escape(find_reason_not_to_change(locked)) in html
     assert 'name="canonical_questions"' not in html
     body = {"canonical_questions": "How heavy is the pump?"}
-    assert messages(admin.post(page_of(chunk), body, follow=True)) == [reason_not_to_change(locked)]
+    assert messages(admin.post(page_of(chunk), body, follow=True)) == [find_reason_not_to_change(locked)]
     assert not Chunk.objects.get(pk=chunk.pk).questions_edited
 
 
@@ -423,7 +423,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user,
     cache.clear()
     copy = copy_of(draft)
     Collection.objects.update(suggested_questions="How many grams does the pump weigh?")
-    assert {collection.slug for _question, collection in suggestions(admin_user)} == {"library"}
+    assert {collection.slug for _question, collection in list_suggestions(admin_user)} == {"library"}
     cards = admin.get("/").content.decode().partition('id="suggestions"')[2]
     assert "/documents/?collection=library" in cards
     assert copy.slug not in cards
@@ -441,7 +441,7 @@ def test_changing_several_collections_asks_each(library, monkeypatch):
     with lock_for_change(library.pk, later.pk):
         pass
     for guarded in (library, later):
-        gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
+        gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, find_objections=lambda _: [])
         monkeypatch.setattr(gates, "GATES", [gate])
         with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), lock_for_change(later.pk, library.pk):
             pytest.fail("it was let in")

@@ -12,19 +12,19 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
-from retrieval.documents.drafts.editing import lock_for_change, reason_not_to_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
-from retrieval.documents.reconciliation import check
+from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import recompute_term_weights, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.rights.search_filters import build_filters, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.integration.conftest import lose_tasks
 from tests.support.remembered import remembered
@@ -51,20 +51,20 @@ def library(collection, ingest):
 
 @pytest.fixture
 def draft(library):
-    return copied(lifecycle.begin(library))
+    return copied(lifecycle.begin_draft(library))
 
 
 @pytest.fixture
 def guarded(library, monkeypatch):
     """Give the library a gate; return the list of its objections."""
     objections = []
-    gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
+    gate = Gate(guards=lambda one: one.pk == library.pk, find_objections=lambda _: objections)
     monkeypatch.setattr(gates, "GATES", [gate])
     return objections
 
 
 def copied(draft):
-    found = lifecycle.resume(draft.pk)
+    found = lifecycle.resume_draft(draft.pk)
     assert (found.status, found.error) == (Draft.Status.OPEN, "")
     return found
 
@@ -74,8 +74,8 @@ def working_copy(draft):
 
 
 def published(draft, **options):
-    lifecycle.publish(draft, **options)
-    found = lifecycle.resume(draft.pk)
+    lifecycle.publish_draft(draft, **options)
+    found = lifecycle.resume_draft(draft.pk)
     assert (found.status, found.error) == (Draft.Status.PUBLISHED, "")
     return found
 
@@ -102,14 +102,14 @@ def contents(collection):
 
 
 def first_sources(question, slug=""):
-    return [hit.passage.source for hit in search(question, unrestricted_filters(slug)).hits]
+    return [hit.passage.source for hit in search(question, build_unrestricted_filters(slug)).hits]
 
 
 def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(library, monkeypatch):
     monkeypatch.setattr(
         embedder_choice.get_embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded.")
     )
-    draft = copied(lifecycle.begin(library))
+    draft = copied(lifecycle.begin_draft(library))
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []
     assert draft.copied == 3
@@ -118,7 +118,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
     before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
     assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
     assert after.total_length == pytest.approx(before.total_length)
-    assert check() == []
+    assert find_inconsistencies() == []
     # The dates by which documents are filtered, too.
     for name in ("created_at", "updated_at", "ingested_at"):
         assert set(copy.documents.values_list("source", name)) == set(library.documents.values_list("source", name))
@@ -129,15 +129,17 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
 def test_only_its_name_finds_a_working_copy(library, draft):
     copy = working_copy(draft)
     staff = User(username="staff", is_staff=True)
-    assert unrestricted_filters().collections == build_filters(staff).collections == (library.pk,)
-    assert unrestricted_filters(copy.slug).collections == build_filters(staff, copy.slug).collections == (copy.pk,)
+    assert build_unrestricted_filters().collections == build_filters(staff).collections == (library.pk,)
+    assert (
+        build_unrestricted_filters(copy.slug).collections == build_filters(staff, copy.slug).collections == (copy.pk,)
+    )
     with pytest.raises(InvalidQuery):
         build_filters(None, copy.slug)
     assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}
 
 
 def test_a_copy_is_continued_where_a_worker_died(library, monkeypatch):
-    draft = lifecycle.begin(library)
+    draft = lifecycle.begin_draft(library)
     calls = []
 
     def dies_at_the_second(documents, collection):
@@ -148,11 +150,11 @@ def test_a_copy_is_continued_where_a_worker_died(library, monkeypatch):
 
     monkeypatch.setattr(lifecycle, "copy_documents", dies_at_the_second)
     monkeypatch.setattr(lifecycle, "DOCUMENTS_A_STEP", 1)
-    broken = lifecycle.resume(draft.pk)
+    broken = lifecycle.resume_draft(draft.pk)
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, FAILED_STEP, 1)
     assert broken.retry_at is not None
     Draft.objects.update(retry_at=timezone.now())
-    assert sweep(Draft) == 1
+    assert enqueue_forgotten_jobs(Draft) == 1
     done = copied(draft)
     assert done.copied == 3
     assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
@@ -160,47 +162,47 @@ def test_a_copy_is_continued_where_a_worker_died(library, monkeypatch):
 
 
 def test_a_worker_does_not_wait_for_another(library):
-    draft = lifecycle.begin(library)
+    draft = lifecycle.begin_draft(library)
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as other:
         other.execute("SELECT 1 FROM retrieval_draft WHERE id = %s FOR NO KEY UPDATE", [draft.pk])
-        assert lifecycle.resume(draft.pk) is None
+        assert lifecycle.resume_draft(draft.pk) is None
     copied(draft)
 
 
 def test_a_collection_has_one_open_draft(library, draft):
     with pytest.raises(DraftRefused, match="has a draft already"):
-        lifecycle.begin(library)
+        lifecycle.begin_draft(library)
     with pytest.raises(DraftRefused, match="itself a draft"):
-        lifecycle.begin(working_copy(draft))
+        lifecycle.begin_draft(working_copy(draft))
     with pytest.raises(IntegrityError), transaction.atomic():
         Draft.objects.create(collection=library)
-    lifecycle.discard(draft)
-    assert lifecycle.begin(library).pk != draft.pk
+    lifecycle.discard_draft(draft)
+    assert lifecycle.begin_draft(library).pk != draft.pk
 
 
 def test_the_names_of_a_working_copy_fit(collection):
     Collection.objects.filter(pk=collection.pk).update(slug="s" * 50, name="n" * 200)
-    copy = working_copy(lifecycle.begin(collection))
+    copy = working_copy(lifecycle.begin_draft(collection))
     assert len(copy.slug) <= 50
     assert copy.name.endswith("n (draft)")
 
 
 def test_a_collection_with_a_draft_changes_by_it_alone(library):
-    draft = lifecycle.begin(library)
+    draft = lifecycle.begin_draft(library)
     copy = working_copy(draft)
-    assert "being copied" in reason_not_to_change(copy)
+    assert "being copied" in find_reason_not_to_change(copy)
     copied(draft)
     with pytest.raises(DocumentRejected, match="Library is changed in its draft: choose Library \\(draft\\) instead"):
         submission.submit(library, "new.md", b"# New\n\nNew.")
     assert not library.documents.filter(source="new.md").exists()
-    assert reason_not_to_change(copy) == ""
+    assert find_reason_not_to_change(copy) == ""
     copy.documents.get(source="valve.md").delete()
-    lifecycle.publish(draft)
-    assert "being published" in reason_not_to_change(copy)
-    assert "is changed in its draft" in reason_not_to_change(library)
+    lifecycle.publish_draft(draft)
+    assert "being published" in find_reason_not_to_change(copy)
+    assert "is changed in its draft" in find_reason_not_to_change(library)
     Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN)
-    lifecycle.discard(draft)
-    assert reason_not_to_change(library) == ""
+    lifecycle.discard_draft(draft)
+    assert find_reason_not_to_change(library) == ""
     with pytest.raises(DocumentRejected, match="discarded"):
         submission.submit(copy, "new.md", b"# New\n\nNew.")
 
@@ -227,7 +229,7 @@ def test_a_published_draft_is_what_readers_find(library, draft, ingest):
     assert [row[:9] for row in contents(library)] == [row[:9] for row in wanted]
     assert [row[10:] for row in contents(library)] == [row[10:] for row in wanted]
     assert first_sources("fan 900 rpm")[0] == "fan.md"
-    assert check() == []
+    assert find_inconsistencies() == []
     # Unchanged documents keep their ids, so that citations stay valid.
     assert library.documents.get(source="heater.md").pk == heater.pk
     assert Chunk.objects.get(pk=pump.pk).content == pump.content
@@ -271,33 +273,33 @@ def test_questions_written_in_a_draft_are_published_with_it(library, draft):
     assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]
     assert now[0].questions_edited
     assert list(now)[-1].pk == seal.pk
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_passages_that_say_the_same_keep_their_places(collection, ingest):
     note = f"# Note\n\nSwitch it off. {FILLER}\n\n"
     twice = f"{note}# Other\n\nSwitch it on. {FILLER}\n\n{note}"
     ingest(collection, "notes.md", twice, title="Notes")
-    draft = copied(lifecycle.begin(collection))
+    draft = copied(lifecycle.begin_draft(collection))
     ingest(working_copy(draft), "notes.md", f"# Before\n\nRead this first. {FILLER}\n\n{twice}")
     ids = set(collection.chunks.values_list("pk", flat=True))
     wanted = [row[3:5] for row in contents(working_copy(draft))]
     published(draft)
     assert [row[3:5] for row in contents(collection)] == wanted
     assert ids <= set(collection.chunks.values_list("pk", flat=True))
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_a_draft_without_changes_or_with_unread_documents_is_not_published(library, draft):
     with pytest.raises(DraftRefused, match="changes nothing"):
-        lifecycle.publish(draft)
+        lifecycle.publish_draft(draft)
     submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.", enqueue=False)
     with pytest.raises(DraftRefused, match="1 document is still being read"):
-        lifecycle.publish(draft)
-    lifecycle.discard(draft)
+        lifecycle.publish_draft(draft)
+    lifecycle.discard_draft(draft)
     submission.submit(library, "new.md", b"# New\n\nNew.", enqueue=False)
     with pytest.raises(DraftRefused, match="1 document is still being read"):
-        lifecycle.begin(library)
+        lifecycle.begin_draft(library)
 
 
 def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
@@ -306,7 +308,7 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
 
     def publish():
         asked.set()
-        lifecycle.publish(draft)
+        lifecycle.publish_draft(draft)
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
@@ -318,15 +320,15 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
             Document.objects.filter(pk=document.pk).update(url="https://example.com/pump")
         asking.result(30)
     assert Draft.objects.get().status == Draft.Status.PUBLISHING
-    lifecycle.resume(draft.pk)
+    lifecycle.resume_draft(draft.pk)
     assert library.documents.get(source="pump.md").url == "https://example.com/pump"
 
 
 def test_a_change_after_the_permission_undoes_it(library, draft):
     working_copy(draft).documents.get(source="valve.md").delete()
-    lifecycle.publish(draft)
+    lifecycle.publish_draft(draft)
     working_copy(draft).documents.get(source="heater.md").delete()
-    back = lifecycle.resume(draft.pk)
+    back = lifecycle.resume_draft(draft.pk)
     assert back.status == Draft.Status.OPEN
     assert "changed while the draft waited" in back.error
     assert library.documents.count() == 3
@@ -339,21 +341,21 @@ def test_a_publication_that_fails_changes_nothing(library, draft, ingest, guarde
     ingest(working_copy(draft), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     working_copy(draft).documents.get(source="valve.md").delete()
     guarded.append(Objection("It finds less."))
-    lifecycle.publish(draft, override="I know.")
+    lifecycle.publish_draft(draft, override="I know.")
 
     def breaks(documents, collection):
         copying.copy_documents(documents, collection)
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(lifecycle, "copy_documents", breaks)
-    back = lifecycle.resume(draft.pk)
+    back = lifecycle.resume_draft(draft.pk)
     assert (back.status, back.error) == (
         Draft.Status.OPEN,
         "Publishing it failed, and nothing was changed. The log says why.",
     )
     assert (back.objections, back.override, back.published_by_id) == ([], "", None)
     assert contents(library) == before
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, draft, monkeypatch):
@@ -364,15 +366,15 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, dra
         raise Killed
 
     working_copy(draft).documents.get(source="valve.md").delete()
-    lifecycle.publish(draft)
+    lifecycle.publish_draft(draft)
     with monkeypatch.context() as patched:
         patched.setattr(lifecycle, "find_draft_changes", killed)
         for _ in range(Draft.MOST_ATTEMPTS):
             assert Draft.objects.get().status == Draft.Status.PUBLISHING
             with pytest.raises(Killed):
-                lifecycle.resume(draft.pk)
+                lifecycle.resume_draft(draft.pk)
             Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
-            sweep(Draft)
+            enqueue_forgotten_jobs(Draft)
     back = Draft.objects.get()
     assert (back.status, back.attempts) == (Draft.Status.OPEN, 0)
     assert "interrupted 5 times" in back.error
@@ -383,22 +385,22 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, dra
 def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
     before, copy = contents(library), working_copy(draft)
     new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
-    lifecycle.discard(draft)
+    lifecycle.discard_draft(draft)
     # The broker lost it.
     lose_tasks()
     Draft.objects.update(enqueued_at=timezone.now() - timedelta(minutes=10))
-    assert sweep(Draft) == 1
-    lifecycle.resume(draft.pk)
-    assert sweep(Draft) == 0
+    assert enqueue_forgotten_jobs(Draft) == 1
+    lifecycle.resume_draft(draft.pk)
+    assert enqueue_forgotten_jobs(Draft) == 0
     assert contents(library) == before
     assert not Collection.objects.filter(pk=copy.pk).exists()
     assert not new.file.storage.exists(str(new.file.name))
     assert all(one.file.storage.exists(str(one.file.name)) for one in library.documents.all())
-    assert check() == []
+    assert find_inconsistencies() == []
     with pytest.raises(DraftRefused, match="discarded"):
-        lifecycle.discard(draft)
+        lifecycle.discard_draft(draft)
     with pytest.raises(DraftRefused, match="discarded"):
-        lifecycle.publish(draft)
+        lifecycle.publish_draft(draft)
 
 
 def asked(collection):
@@ -426,8 +428,8 @@ def test_a_draft_that_was_asked_is_cleared_away(library, draft, is_published):
         copy.documents.get(source="valve.md").delete()
         published(draft)
     else:
-        lifecycle.discard(draft)
-        lifecycle.resume(draft.pk)
+        lifecycle.discard_draft(draft)
+        lifecycle.resume_draft(draft.pk)
     draft.refresh_from_db()
     assert (draft.error, draft.working_copy_id) == ("", None)
     assert not Document.objects.filter(collection=copy.pk).exists()
@@ -436,7 +438,7 @@ def test_a_draft_that_was_asked_is_cleared_away(library, draft, is_published):
     assert (kept.quote, kept.chunk, kept.document) == ("The pump weighs 3450 grams.", None, None)
     assert quoted is not None
     assert reader.citations.get().chunk == quoted
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_a_deleted_collection_takes_its_draft_along(library, draft):

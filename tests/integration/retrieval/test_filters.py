@@ -11,7 +11,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, refresh_planner_statistics
 from retrieval.models import Document
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.types import DateRange, NumberRange, Retriever, SearchMethod
@@ -44,7 +44,9 @@ def passing(**filters):
     by_retriever = [
         {
             hit.passage.source
-            for hit in search("hand hygiene protocol", replace(unrestricted_filters(), **filters), method=method).hits
+            for hit in search(
+                "hand hygiene protocol", replace(build_unrestricted_filters(), **filters), method=method
+            ).hits
         }
         for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR)
     ]
@@ -129,7 +131,7 @@ def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
         "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},
         "a phrase": {},
     }.items():
-        filters = replace(unrestricted_filters(), **wanted)
+        filters = replace(build_unrestricted_filters(), **wanted)
         question = "hand hygiene protocol" if wanted else 'hand hygiene "rare protocol"'
         result = search(question, filters, method=SearchMethod.ZSCORE, top_k=15)
         assert result.trace.degraded == ()

@@ -93,7 +93,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     told = [
         caplog.text,
         printed("check"),
-        str(readiness.embedder()),
+        str(readiness.check_embedder()),
         staff.get(reverse("admin:evaluation_dashboard_changelist")).content.decode(),
         staff.get(reverse("chat:debug", args=[by_words[0].pk])).content.decode(),
     ]

@@ -36,7 +36,7 @@ def document(collection):
 def sent(monkeypatch):
     """Return the tasks that were sent, by name and id."""
     tasks = []
-    monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append((task, pk)))
+    monkeypatch.setattr(job_queue, "send_job", lambda task, pk: tasks.append((task, pk)))
     return tasks
 
 
@@ -227,14 +227,14 @@ def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(document, monkey
         raise BrokerError("no broker")
 
     with monkeypatch.context() as patched:
-        patched.setattr(job_queue, "send", refuse)
+        patched.setattr(job_queue, "send_job", refuse)
         assert job_queue.enqueue(Document, [document.pk]) == 0
-    assert job_queue.sweep(Document) == 0, "its process may be about to enqueue it"
+    assert job_queue.enqueue_forgotten_jobs(Document) == 0, "its process may be about to enqueue it"
     Document.objects.update(created_at=timezone.now() - 2 * job_queue.SENT_WITHIN)
-    assert job_queue.sweep(Document) == 1
-    assert job_queue.sweep(Document) == 0, "it was just sent"
+    assert job_queue.enqueue_forgotten_jobs(Document) == 1
+    assert job_queue.enqueue_forgotten_jobs(Document) == 0, "it was just sent"
     Document.objects.update(enqueued_at=timezone.now() - 2 * job_queue.BEGUN_WITHIN)
-    assert job_queue.sweep(Document) == 1
+    assert job_queue.enqueue_forgotten_jobs(Document) == 1
     assert sent == [("retrieval.tasks.ingest_document", document.pk)] * 2
 
 
@@ -252,10 +252,10 @@ def test_only_what_the_broker_lost_is_enqueued_again(collection, request, broker
         for _ in range(taken):  # by a worker that died before it began
             channel.get(no_ack=True)
     Document.objects.update(enqueued_at=F("enqueued_at") - 2 * job_queue.BEGUN_WITHIN)
-    assert job_queue.sweep(Document) == taken
+    assert job_queue.enqueue_forgotten_jobs(Document) == taken
     late = Document.objects.filter(enqueued_at__lt=timezone.now() - job_queue.BEGUN_WITHIN)
     assert sorted(late.values_list("pk", flat=True)) == documents[taken:], "those that were sent last are still there"
-    assert job_queue.sweep(Document) == 0
+    assert job_queue.enqueue_forgotten_jobs(Document) == 0
     assert job_queue.count_queued("documents")[0] == 5
 
 
@@ -275,11 +275,11 @@ def test_a_broker_that_is_away_stops_the_sweep_of_no_other_kind(document, sent, 
 
 def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(document, monkeypatch, sent):
     with monkeypatch.context() as patched:
-        patched.setattr(job_queue, "send", lambda task, pk: lease(document).postpone("away"))
+        patched.setattr(job_queue, "send_job", lambda task, pk: lease(document).postpone("away"))
         job_queue.enqueue(Document, [document.pk])
-    assert job_queue.sweep(Document) == 0, "it is not due"
+    assert job_queue.enqueue_forgotten_jobs(Document) == 0, "it is not due"
     Document.objects.update(retry_at=timezone.now())
-    assert job_queue.sweep(Document) == 1
+    assert job_queue.enqueue_forgotten_jobs(Document) == 1
 
 
 def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(collection, sent):
@@ -289,7 +289,7 @@ def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(collection, sen
     lease(ended).end(Document.Status.READY)
     silence(dead)
     silence(ended)
-    assert job_queue.sweep(Document) == 1
+    assert job_queue.enqueue_forgotten_jobs(Document) == 1
     assert [pk for _, pk in sent] == [dead.pk]
     states = dict(Document.objects.values_list("pk", "status"))
     assert states == {dead.pk: "pending", alive.pk: "processing", ended.pk: "ready"}
@@ -303,7 +303,7 @@ def test_two_sweeps_at_once_free_a_job_once(document, sent):
 
     def run():
         barrier.wait(30)
-        return job_queue.sweep(Document)
+        return job_queue.enqueue_forgotten_jobs(Document)
 
     sweeps = [elsewhere(run) for _ in range(2)]
     assert sum(future.result(30) for future in sweeps) >= 1
@@ -315,7 +315,7 @@ def test_a_job_that_keeps_killing_its_workers_is_ended(document, sent):
     for _ in range(Document.MOST_ATTEMPTS):
         lease(document)
         silence(document)
-        job_queue.sweep(Document)
+        job_queue.enqueue_forgotten_jobs(Document)
     document.refresh_from_db()
     assert document.status == Document.FAILED
     assert "interrupted 5 times" in document.error
@@ -326,7 +326,7 @@ def test_the_sweep_does_not_wait_for_a_row_that_is_written(document, other):
     lease(document)
     silence(document)
     other.execute("SELECT 1 FROM retrieval_document WHERE id = %s FOR NO KEY UPDATE", [document.pk])
-    assert elsewhere(lambda: job_queue.sweep(Document)).result(30) == 0
+    assert elsewhere(lambda: job_queue.enqueue_forgotten_jobs(Document)).result(30) == 0
     document.refresh_from_db()
     assert document.status == Document.RUNNING
 
@@ -346,14 +346,14 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(document, s
     assert answer.status == Answer.Status.FAILED, "it was never begun"
     sent.clear()
     Draft.objects.update(enqueued_at=None)
-    whole = job_queue.sweep
+    whole = job_queue.enqueue_forgotten_jobs
 
     def failing(model):
         if model is Document:
             raise OperationalError("server closed the connection unexpectedly")
         return whole(model)
 
-    monkeypatch.setattr(job_queue, "sweep", failing)
+    monkeypatch.setattr(job_queue, "enqueue_forgotten_jobs", failing)
     job_queue.sweep_all()
     assert sent == [(Draft.TASK, draft.pk)]
     assert "The jobs of Document were not swept." in caplog.text

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Collection, Document
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from retrieval.types import SearchMethod
@@ -27,7 +27,7 @@ def mixed(ingest):
 
 
 def found(question, **options):
-    hits = search(question, unrestricted_filters(), method=SearchMethod.LEXICAL, **options).hits
+    hits = search(question, build_unrestricted_filters(), method=SearchMethod.LEXICAL, **options).hits
     return {hit.passage.source for hit in hits}
 
 
@@ -45,11 +45,11 @@ def test_each_document_is_reduced_in_its_own_language(mixed):
         "E-042": "codes.csv",
     }.items():
         assert found(question) == {source}, question
-        assert count_matches(question, unrestricted_filters()) >= 1
+        assert count_matches(question, build_unrestricted_filters()) >= 1
 
 
 def test_a_passage_is_listed_once_and_its_words_are_marked(mixed):
-    hits = search("E-041 pompen", unrestricted_filters()).hits
+    hits = search("E-041 pompen", build_unrestricted_filters()).hits
     assert len({hit.passage.chunk_id for hit in hits}) == len(hits)
     hit = next(hit for hit in hits if hit.passage.source == "pompen.md")
     ((start, end),) = find_matched_spans(

@@ -5,14 +5,14 @@ from django.db import connection
 
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import build_plan
 from retrieval.search.understanding import vocabulary
 from retrieval.search.understanding.vocabulary import MAX_EXPANSIONS
-from retrieval.text.terms import inverse_document_frequency
+from retrieval.text.terms import compute_inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of
 
@@ -33,7 +33,7 @@ library = library_of(TEXTS)
 
 
 def found(question):
-    hits = search(question, unrestricted_filters(), method=SearchMethod.LEXICAL).hits
+    hits = search(question, build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits
     return [hit.passage.source for hit in hits]
 
 
@@ -46,14 +46,14 @@ def test_misspelt_words_find_what_was_meant(library, typed, source):
 
 
 def test_what_stood_in_is_shown_and_matched(library):
-    result = search("hosptial", unrestricted_filters(), method=SearchMethod.LEXICAL)
+    result = search("hosptial", build_unrestricted_filters(), method=SearchMethod.LEXICAL)
     (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
     assert retriever.expansions == {"hosptial": ("hospit",)}
     assert result.hits[0].candidate.matched_terms == ("hospit",)
 
 
 def test_words_that_the_documents_lack_are_told(library):
-    result = search("valve hosptial MongoDB", unrestricted_filters(), method=SearchMethod.LEXICAL)
+    result = search("valve hosptial MongoDB", build_unrestricted_filters(), method=SearchMethod.LEXICAL)
     (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
     assert [word.lower() for word in retriever.unknown_words] == ["mongodb", "mongo", "db"]
 
@@ -79,13 +79,13 @@ def test_an_expansion_weighs_less_and_all_weigh_by_the_most_frequent(library, in
     (query,) = build_queries("valye", [library.pk])
     by_lexeme = {expansion.lexeme: expansion for expansion in query.expansions["valye"]}
     assert by_lexeme.keys() == {"valv", "valu"}
-    idf = inverse_document_frequency(3, CollectionStatistics.objects.get(pk=library.pk).chunks)
+    idf = compute_inverse_document_frequency(3, CollectionStatistics.objects.get(pk=library.pk).chunks)
     for expansion in by_lexeme.values():
         assert (expansion.edits, expansion.weight) == (1, pytest.approx(idf * (1 - 1 / 5)))
 
 
 def test_a_passage_is_credited_with_the_best_expansion_only(library):
-    ranking = Bm25Ranker("valye", unrestricted_filters(), PLAN).rank(10)
+    ranking = Bm25Ranker("valye", build_unrestricted_filters(), PLAN).rank(10)
     sources = dict(Document.objects.values_list("chunks__pk", "source"))
     scores = {sources[chunk.chunk_id]: chunk.score for chunk in ranking.chunks}
     assert scores.keys() == {"valve.md", "value.md", "both.md"}

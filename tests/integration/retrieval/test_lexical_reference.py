@@ -16,12 +16,12 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import Chunk, Collection, Lexeme
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.ranking.lexical_query import COMMON_SHARE, build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import build_plan
 from retrieval.search.ranking.tsquery import MatchesTsQuery
-from retrieval.text.chunking import content_hash
+from retrieval.text.chunking import hash_content
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ def write_passages(collection, random_, passages, *, everywhere=""):
         vector = np.array([random_.gauss(0, 1) for _ in range(embedder.dimension)], np.float32)
         chunk = NewChunk(
             start=0, end=len(content), page=None, heading_path=(text(1, 4),) if random_.random() < 0.7 else (),
-            content=content, content_hash=content_hash(content, ()), token_count=100,
+            content=content, content_hash=hash_content(content, ()), token_count=100,
             questions=(text(3, 9),) if random_.random() < 0.5 else (), vector=vector / np.linalg.norm(vector),
         )  # fmt: skip
         documents.append(NewDocument(f"{number}.txt", text(1, 5), "en", content, str(number), "", (chunk,)))
@@ -94,7 +94,7 @@ def test_scores_and_order_equal_those_of_bm25s(collection):
         (query,) = build_queries(" ".join(question), [collection.pk], fuzzy=False)
         expected = reference.scores(sorted(query.idf))
         matching = [pk for pk in reference.chunk_ids if expected[pk] > 0]
-        ranking = Bm25Ranker(" ".join(question), unrestricted_filters(), PLAN).rank(PASSAGES)
+        ranking = Bm25Ranker(" ".join(question), build_unrestricted_filters(), PLAN).rank(PASSAGES)
         scores = {chunk.chunk_id: chunk.score for chunk in ranking.chunks}
         assert sorted(scores) == matching
         # Term weights are kept as four-byte floats.
@@ -112,13 +112,13 @@ def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection):
     (query,) = build_queries(f"ubiquitous {rare}", [collection.pk])
     assert query.matching == (rare,)
     assert query.idf.keys() == {"ubiquit", rare}
-    ranking = Bm25Ranker(f"ubiquitous {rare}", unrestricted_filters(), PLAN).rank(60)
+    ranking = Bm25Ranker(f"ubiquitous {rare}", build_unrestricted_filters(), PLAN).rank(60)
     assert {chunk.chunk_id for chunk in ranking.chunks} == holders
     expected = Reference().scores(["ubiquit", rare])
     assert {chunk.chunk_id: chunk.score for chunk in ranking.chunks} == pytest.approx(
         {pk: expected[pk] for pk in holders}, rel=1e-6
     )
-    assert len(Bm25Ranker("ubiquitous", unrestricted_filters(), PLAN).rank(60).chunks) == 60
+    assert len(Bm25Ranker("ubiquitous", build_unrestricted_filters(), PLAN).rank(60).chunks) == 60
 
 
 def test_frequencies_are_those_of_all_collections_searched():
@@ -137,7 +137,7 @@ def test_frequencies_are_those_of_all_collections_searched():
             assert idf == pytest.approx(np.log1p((120 - frequency + 0.5) / (frequency + 0.5)))
         held = Chunk.objects.filter(collection__in=query.collections)
         holders |= set(held.filter(MatchesTsQuery("search_vector", query.tsquery)).values_list("pk", flat=True))
-    ranking = Bm25Ranker(word, unrestricted_filters(), PLAN).rank(120)
+    ranking = Bm25Ranker(word, build_unrestricted_filters(), PLAN).rank(120)
     assert {chunk.chunk_id for chunk in ranking.chunks} == holders
     scores = [chunk.score for chunk in ranking.chunks]
     assert scores == sorted(scores, reverse=True)

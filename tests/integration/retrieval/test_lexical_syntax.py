@@ -6,7 +6,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import build_indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
@@ -34,7 +34,7 @@ library = library_of(TEXTS)
 
 
 def found(question, method=SearchMethod.RRF):
-    return {hit.passage.source for hit in search(question, unrestricted_filters(), method=method, top_k=50).hits}
+    return {hit.passage.source for hit in search(question, build_unrestricted_filters(), method=method, top_k=50).hits}
 
 
 CONSTRAINED = [
@@ -84,8 +84,8 @@ def test_each_collection_is_asked_in_its_own_language(ingest):
 
 
 def test_excluded_words_are_not_embedded(library):
-    with_syntax = VectorRanker('wet "rotor" pump -nonsense', unrestricted_filters(), PLAN)
-    plain = VectorRanker("wet rotor pump", unrestricted_filters(), PLAN)
+    with_syntax = VectorRanker('wet "rotor" pump -nonsense', build_unrestricted_filters(), PLAN)
+    plain = VectorRanker("wet rotor pump", build_unrestricted_filters(), PLAN)
     stored = load_stored_chunks(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
 
@@ -99,7 +99,7 @@ def test_few_passages_that_meet_a_constraint_are_compared_exactly(library, inges
 
     monkeypatch.setattr(dense_ranker, "build_indexed_distance", asking)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 3)
-    assert len(VectorRanker('"wet rotor"', unrestricted_filters(), PLAN).rank(50).chunks) == 1
+    assert len(VectorRanker('"wet rotor"', build_unrestricted_filters(), PLAN).rank(50).chunks) == 1
     assert asked == []
-    VectorRanker("wet rotor", unrestricted_filters(), PLAN).rank(50)
+    VectorRanker("wet rotor", build_unrestricted_filters(), PLAN).rank(50)
     assert len(asked) == 1

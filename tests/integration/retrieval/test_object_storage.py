@@ -11,7 +11,7 @@ from ragsite.operations.backups import make_backup
 from retrieval import readiness
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, find_orphaned_files
-from retrieval.documents.reconciliation import check as check_indexes
+from retrieval.documents.reconciliation import find_inconsistencies as check_indexes
 from retrieval.models import Document
 from tests.support.people import make_superuser
 from tests.support.source_servers import S3Remote
@@ -55,7 +55,7 @@ def test_a_document_lives_in_the_bucket(bucket, collection, ingest, client):
     ingest(collection, "pump.md", TEXT + "It is red.\n")
     document.refresh_from_db()
     assert keys(bucket) == [f"site/{document.file.name}"]
-    assert readiness.files().state is Health.OK
+    assert readiness.check_files().state is Health.OK
 
     bucket._s3.put_object(Bucket="shelf", Key="site/documents/left.md", Body=b"")
     bucket._s3.delete_object(Bucket="shelf", Key=f"site/{document.file.name}")
@@ -91,7 +91,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, i
     page = client.get(f"/documents/{kept.pk}/original/")
     assert page.status_code == 503
     assert "The files cannot be reached" in page.content.decode()
-    assert readiness.files().state is Health.DEGRADED
+    assert readiness.check_files().state is Health.DEGRADED
     # Documents that were read are searched all the same.
     assert api.post("/api/v1/search/", {"query": "pump grams"}, format="json").json()["results"]
     kept.delete()

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Collection
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.understanding.named_things import find_codes, find_section
 from retrieval.types import Turn
@@ -31,7 +31,7 @@ def handbooks(ingest):
     ],
 )
 def test_passages_of_a_collection_that_the_question_names_come_first(handbooks, question, named):
-    result = search(question, unrestricted_filters())
+    result = search(question, build_unrestricted_filters())
     assert sorted(result.trace.named_collections) == list(named)
     first = [hit.passage.collection for hit in result.hits[: len(named)]]
     assert sorted(first) == list(named)
@@ -40,14 +40,14 @@ def test_passages_of_a_collection_that_the_question_names_come_first(handbooks, 
 
 @pytest.mark.parametrize("question", ["How many days of holiday?", "globexes and pumps of acmes"])
 def test_parts_of_words_and_of_names_name_no_collection(handbooks, question):
-    assert search(question, unrestricted_filters()).trace.named_collections == ()
+    assert search(question, build_unrestricted_filters()).trace.named_collections == ()
 
 
 @pytest.mark.parametrize("name", ["Parts", "Documents", "Trips"])
 def test_an_ordinary_word_names_no_collection(handbooks, name):
     Collection.objects.filter(slug="globex").update(name=name, slug=name.lower())
     question = f"Which {name.lower()} has one at initech?"
-    assert search(question, unrestricted_filters()).trace.named_collections == ("initech",)
+    assert search(question, build_unrestricted_filters()).trace.named_collections == ("initech",)
 
 
 def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
@@ -55,7 +55,8 @@ def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
 
     def margin(slug, before):
         scores = {
-            hit.passage.collection: hit.score for hit in search(question, unrestricted_filters(), history=[before]).hits
+            hit.passage.collection: hit.score
+            for hit in search(question, build_unrestricted_filters(), history=[before]).hits
         }
         return scores[slug] - max(score for other, score in scores.items() if other != slug)
 
@@ -66,15 +67,17 @@ def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
 
 def test_a_named_collection_counts_more_than_the_answer_before(handbooks):
     before = Turn("How many days of holiday?", "25 days [1].", (handbooks["acme"].pk,), ("acme",))
-    assert search("and at Globex?", unrestricted_filters(), history=[before]).hits[0].passage.collection == "globex"
+    assert (
+        search("and at Globex?", build_unrestricted_filters(), history=[before]).hits[0].passage.collection == "globex"
+    )
 
 
 def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(collection, ingest):
     ingest(collection, "bulletin.md", "# Bulletin on the MX-9910-W\n\nThe pump MX-9910-W: the pump leaks, it is hot.")
     ingest(collection, "codes.md", "# Codes\n\nE-041 means dry running.\n\nMX-9920-W has no codes.\n")
     ingest(collection, "help.md", "# What does a code mean\n\nWhat a code such as E-907 means: see the display.")
-    assert search("the pump MX-9920-W", unrestricted_filters()).hits[0].passage.source == "codes.md"
-    first = search("What does E-041 mean and what should I do?", unrestricted_filters()).hits[0]
+    assert search("the pump MX-9920-W", build_unrestricted_filters()).hits[0].passage.source == "codes.md"
+    first = search("What does E-041 mean and what should I do?", build_unrestricted_filters()).hits[0]
     assert first.passage.source == "codes.md"
     assert [boost.name for boost in first.candidate.boosts] == ["code=e041"]
     assert sum(
@@ -109,7 +112,7 @@ def test_the_section_that_the_question_names_comes_first(collection, ingest, que
         f"# Contract\n\n1. Term\n   - 1.1 It begins in May.\n   - 1.2 Notice is two months.\n\n{filler}",
     ]
     ingest(collection, "rules.md", "\n\n".join(parts))
-    assert wanted in search(question, unrestricted_filters()).hits[0].passage.content
+    assert wanted in search(question, build_unrestricted_filters()).hits[0].passage.content
 
 
 def test_a_question_without_a_named_section_has_none():
@@ -124,7 +127,7 @@ def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest)
     ingest(collection, "steps.md", f"# Start\n\nStep 2: open the valve of the pump.\n\n{filler}")
     ingest(collection, "chapters.md", f"# Chapter 2 Seals\n\nA seal wears.\n\n{filler}")
     for question, source in (("What is step 2?", "steps.md"), ("What is chapter 2 about?", "chapters.md")):
-        first = search(question, unrestricted_filters()).hits[0]
+        first = search(question, build_unrestricted_filters()).hits[0]
         assert (first.passage.source, [boost.name for boost in first.candidate.boosts]) == (source, ["code=2"])
 
 
@@ -138,7 +141,7 @@ def test_what_is_in_the_questions_language_comes_before_what_is_in_another(inges
         "pomp heeft gekocht, maar het antwoord staat niet in deze brief: dat staat op de website van de fabriek."
     )
     dutch = ingest(mixed, "garantie.md", text)
-    result = search("How long is the pump guarantee valid?", unrestricted_filters())
+    result = search("How long is the pump guarantee valid?", build_unrestricted_filters())
     found = [hit.passage.source for hit in result.hits]
     assert dutch.language == "nl"
     assert set(found[:2]) == {"guarantee.md", "terms.md"}

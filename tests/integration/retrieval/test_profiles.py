@@ -14,7 +14,7 @@ from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking import retrievers
@@ -43,7 +43,7 @@ library = library_of(
 
 
 def ask(**options):
-    return search("Which pump is open?", unrestricted_filters(), **options)
+    return search("Which pump is open?", build_unrestricted_filters(), **options)
 
 
 def in_force():
@@ -70,11 +70,11 @@ def test_without_a_published_version_the_settings_of_the_site_hold(library, prof
 
 def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(library, profile, admin_user):
     first, second = profiles.add_version(profile, LEXICAL), profiles.add_version(profile, RRF)
-    profiles.publish(first, admin_user)
+    profiles.publish_profile(first, admin_user)
     result = ask()
     assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v1", "lexical", 1)
     assert result.trace.profile == "default v1"
-    profiles.publish(second, admin_user)
+    profiles.publish_profile(second, admin_user)
     result = ask()
     assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v2", "rrf", 2)
 
@@ -82,15 +82,15 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(library, 
     assert not first.is_published
     assert (first.published_by, second.published_by) == (admin_user, admin_user)
     before = first.published_at
-    profiles.publish(first)
+    profiles.publish_profile(first)
     assert in_force() == ["default v1"]
     assert first.published_at > before
     assert ask().trace.profile == "default v1"
 
-    assert profiles.withdraw() == first
+    assert profiles.withdraw_profile() == first
     assert in_force() == []
     assert ask().trace.profile == "built-in"
-    assert profiles.withdraw() is None
+    assert profiles.withdraw_profile() is None
 
 
 def test_of_many_who_publish_at_once_one_wins(profile):
@@ -100,7 +100,7 @@ def test_of_many_who_publish_at_once_one_wins(profile):
     def publish(version):
         try:
             barrier.wait(60)
-            profiles.publish(version)
+            profiles.publish_profile(version)
         finally:
             connection.close()
 
@@ -111,12 +111,12 @@ def test_of_many_who_publish_at_once_one_wins(profile):
 
 def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(library, profile, caplog):
     version = profiles.add_version(profile, LEXICAL)
-    profiles.publish(version)
+    profiles.publish_profile(version)
     SearchProfileVersion.objects.filter(pk=version.pk).update(settings={"method": "magic", "later_setting": 1})
     before = PROFILE_FAILURES._value.get()
     with caplog.at_level(logging.ERROR):
         result = ask()
-    assert result.trace.search_method == profiles.built_in_profile().method
+    assert result.trace.search_method == profiles.get_built_in_profile().method
     assert result.trace.profile == "built-in (instead of default v1)"
     assert "default v1, cannot be used" in caplog.text
     assert "later_setting: is not a setting" in caplog.text
@@ -124,7 +124,7 @@ def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(li
 
     version.refresh_from_db()
     with pytest.raises(ImproperProfile):
-        profiles.publish(version)
+        profiles.publish_profile(version)
 
 
 def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(library, ingest, profile):
@@ -133,8 +133,8 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(library
     ]
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
-    profiles.publish(profiles.add_version(profile, tight))
-    searched = pipeline.find_sources("Which part hums all day?", unrestricted_filters(), None, (), "", None)
+    profiles.publish_profile(profiles.add_version(profile, tight))
+    searched = pipeline.find_sources("Which part hums all day?", build_unrestricted_filters(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2
@@ -146,7 +146,7 @@ def test_with_the_switch_off_only_vectors_rank(library, profile, settings, monke
         raise AssertionError("The lexical retriever ran.")
 
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
-    profiles.publish(profiles.add_version(profile, strict))
+    profiles.publish_profile(profiles.add_version(profile, strict))
     settings.RETRIEVAL_HYBRID_ENABLED = False
     monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, never)
     for method in (None, *SearchMethod):

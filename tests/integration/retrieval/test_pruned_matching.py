@@ -40,10 +40,10 @@ def notations(question, filters, depth):
 
     def fetch(sql, parameters):
         asked.extend(str(each) for each in parameters if "'" in str(each))
-        return database.fetch(sql, parameters)
+        return database.fetch_rows(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lexical_ranker, "fetch", fetch)
+        patched.setattr(lexical_ranker, "fetch_rows", fetch)
         rank(question, filters, depth, 1)
     return asked
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from retrieval import tasks
 from retrieval.documents import ingestion, reconciliation
-from retrieval.documents.reconciliation import ProblemKind, check, read_last_counts, reconcile
+from retrieval.documents.reconciliation import ProblemKind, find_inconsistencies, read_last_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import remove_chunks, rewrite_questions
@@ -26,7 +26,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 
@@ -41,7 +41,7 @@ def library(collection, ingest):
         text = f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
         ingest(collection, f"{number}.md", text)
     assert collection.chunks.count() > 6
-    assert check() == []
+    assert find_inconsistencies() == []
     return collection
 
 
@@ -82,7 +82,7 @@ DAMAGE = {
 
 
 def kinds():
-    return {inconsistency.kind for inconsistency in check()}
+    return {inconsistency.kind for inconsistency in find_inconsistencies()}
 
 
 MENDABLE = [
@@ -120,12 +120,12 @@ def test_damage_is_found_and_repaired(library, damage, found):
     repaired = reconcile(repair=True)
     assert {inconsistency.kind for inconsistency in repaired} == found
     assert all(inconsistency.repaired for inconsistency in repaired)
-    assert check() == []
+    assert find_inconsistencies() == []
     for pk in Document.objects.filter(status=Document.Status.PENDING).values_list("pk", flat=True):
         ingestion.ingest(pk)
-    assert check() == []
+    assert find_inconsistencies() == []
     assert index_content() == whole
-    result = search("Which pump weighs grams?", unrestricted_filters())
+    result = search("Which pump weighs grams?", build_unrestricted_filters())
     assert result.trace.degraded == ()
     assert result.hits
 
@@ -151,7 +151,7 @@ def test_counts_that_drifted_block_nobody(library, ingest, drifts, ending):
         rewrite_questions(document.chunks.order_by("ordinal")[0], ["Which fan is the pump?"])
     assert not Lexeme.objects.filter(document_frequency__lte=0).exists()
     reconcile(repair=True)
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 @pytest.mark.parametrize("damage", ["file deleted", "file cut off"])
@@ -180,13 +180,13 @@ def test_a_test_collection_without_files_is_in_order(collection):
     from retrieval.index.active_embedder import active_embedder
 
     replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_a_document_being_read_is_left_to_its_reader(library):
     DAMAGE["text of another file"]()
     Document.objects.filter(source="0.md").update(status=Document.Status.PROCESSING)
-    assert check() == []
+    assert find_inconsistencies() == []
 
 
 def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(library, monkeypatch):
@@ -204,7 +204,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 def test_writers_and_repair_take_turns(library, ingest):
     """A document that arrives between the check and the repair is counted."""
     DAMAGE["passages miscounted"]()
-    original = reconciliation.check
+    original = reconciliation.find_inconsistencies
 
     def check_then_write():
         found = original()
@@ -213,9 +213,9 @@ def test_writers_and_repair_take_turns(library, ingest):
         return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reconciliation, "check", check_then_write)
+        patched.setattr(reconciliation, "find_inconsistencies", check_then_write)
         reconcile(repair=True)
-    assert check() == []
+    assert find_inconsistencies() == []
     assert CollectionStatistics.objects.get(pk=library.pk).chunks == library.chunks.count()
 
 

@@ -11,7 +11,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice, reembedding
 from retrieval.index.reembedding import drop_unused_embedders, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,13 +56,13 @@ def test_the_switch(library, monkeypatch, settings):
     settings.RETRIEVAL_RERANKER = "none"
     old = Embedder.objects.get()
     monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
-    assert search("pump", unrestricted_filters()).trace.degraded == ("vector",)
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ("vector",)
     row = reembed(lambda *_: None)
     assert (row.name, row.is_active) == ("letters", True)
     assert Embedder.objects.get(is_active=True) == row
     assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
     assert ChunkEmbedding.objects.filter(embedder=old).count() == Chunk.objects.count()
-    assert search("pump", unrestricted_filters()).trace.degraded == ()
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ()
     assert drop_unused_embedders() == 1
     assert ChunkEmbedding.objects.count() == Chunk.objects.count()
 
@@ -75,7 +75,7 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(library, mon
         with pytest.raises(CommandError, match="still searches the old"):
             call_command("reembed")
     assert Embedder.objects.get(is_active=True).name == "all-MiniLM-L6-v2/int8"
-    assert search("pump", unrestricted_filters()).trace.degraded == ()
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ()
     kept = set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
     assert len(kept) == 2
     monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
@@ -85,13 +85,13 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(library, mon
 
 def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     built_in = embedder_choice.get_embedder
-    assert search("pump", unrestricted_filters()).trace.degraded == ()
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ()
     with monkeypatch.context() as switched:
         switched.setattr(embedder_choice, "get_embedder", Letters)
         reembed(lambda *_: None)
     # The process still searches with the old vectors.
-    assert search("pump", unrestricted_filters()).trace.degraded == ()
-    assert "restart" in readiness.embedder().detail
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ()
+    assert "restart" in readiness.check_embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
@@ -100,6 +100,6 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     document.refresh_from_db()
     assert document.status == Document.Status.READY
     monkeypatch.setattr(embedder_choice, "get_embedder", built_in)
-    assert search("pump", unrestricted_filters()).trace.degraded == ("unencoded",)
+    assert search("pump", build_unrestricted_filters()).trace.degraded == ("unencoded",)
     drop_unused_embedders()
-    assert "vector" in search("pump", unrestricted_filters()).trace.degraded
+    assert "vector" in search("pump", build_unrestricted_filters()).trace.degraded

@@ -15,7 +15,7 @@ from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.passage_rows import load_chunk_texts
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import reranking
@@ -84,7 +84,7 @@ def configure(settings, name, backend, **options):
 
 
 def reranked(question=QUESTION, *, name="tested", **profile):
-    return search(question, unrestricted_filters(), profile=replace(PLAIN, reranker=name, **profile))
+    return search(question, build_unrestricted_filters(), profile=replace(PLAIN, reranker=name, **profile))
 
 
 def sources(result):
@@ -100,7 +100,7 @@ def test_a_cross_encoder_changes_the_order(library, settings, tmp_path):
         model=str(write_overlap_model(tmp_path / "overlap", ["valve"], **IDENTITY)),
     )
     question = "How much does a wet pump weigh? Not a valve."
-    fused = search(question, unrestricted_filters(), method=SearchMethod.ZSCORE)
+    fused = search(question, build_unrestricted_filters(), method=SearchMethod.ZSCORE)
     assert sources(fused)[0] == "first.md"
     alone = reranked(question, rerank_weight=None)
     assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (StageStatus.OK, 3)
@@ -152,7 +152,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     else:
         settings.RERANKERS = {}
     monkeypatch.setattr(reranking, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
-    fused = search(QUESTION, unrestricted_filters(), profile=PLAIN)
+    fused = search(QUESTION, build_unrestricted_filters(), profile=PLAIN)
     before = RERANK_FAILURES.labels(reranker="tested")._value.get()
     Hanging.released.clear()
     with caplog.at_level(logging.WARNING):
@@ -175,12 +175,12 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
 def test_a_reranker_asked_for_by_name_serves_a_published_method(library, settings, server):
     configure(settings, "tested", "retrieval.search.ranking.http_reranker.HttpReranker", url=server.url)
     settings.RETRIEVAL_RERANKER = "tested"
-    assert search(QUESTION, unrestricted_filters(), method=SearchMethod.RRF).trace.rerank is None
-    assert search(QUESTION, unrestricted_filters(), reranker="none").trace.rerank is None
+    assert search(QUESTION, build_unrestricted_filters(), method=SearchMethod.RRF).trace.rerank is None
+    assert search(QUESTION, build_unrestricted_filters(), reranker="none").trace.rerank is None
     assert server.requests == []
     for result in (
-        search(QUESTION, unrestricted_filters()),
-        search(QUESTION, unrestricted_filters(), method=SearchMethod.RRF, reranker="tested"),
+        search(QUESTION, build_unrestricted_filters()),
+        search(QUESTION, build_unrestricted_filters(), method=SearchMethod.RRF, reranker="tested"),
     ):
         assert result.trace.rerank.status is StageStatus.OK
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
@@ -23,7 +23,7 @@ library = library_of(TEXTS)
 
 
 def vocabulary():
-    return CollectionVocabulary(unrestricted_filters().collections)
+    return CollectionVocabulary(build_unrestricted_filters().collections)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def vocabulary():
     ],
 )
 def test_what_is_certain_is_searched_and_told(library, question, searched):
-    trace = search(question, unrestricted_filters()).trace
+    trace = search(question, build_unrestricted_filters()).trace
     assert (trace.question, trace.query) == (question, searched)
     assert (trace.reformulation.changed, trace.reformulation.corrected) == (True, True)
     assert trace.reformulation.reason.startswith("spelling: ")
@@ -45,11 +45,11 @@ def test_what_is_certain_is_searched_and_told(library, question, searched):
     "question", ["When is the hospital open?", "How do I cook pasta?", "How heavy is the MX-9930-W?", '"hosptial"']
 )
 def test_what_is_in_doubt_is_searched_as_it_was_asked(library, question):
-    assert search(question, unrestricted_filters()).trace.query == question
+    assert search(question, build_unrestricted_filters()).trace.query == question
 
 
 def test_what_is_joined_is_put_right_too(library):
-    result = search("and at nihgt?", unrestricted_filters(), history=[Turn("When is the hosptial open?")])
+    result = search("and at nihgt?", build_unrestricted_filters(), history=[Turn("When is the hosptial open?")])
     trace = result.trace
     assert (trace.query, trace.joined_query) == ("and at night?", "When is the hosptial open? and at night?")
     assert result.hits[0].passage.source == "hospital.md"
@@ -57,7 +57,7 @@ def test_what_is_joined_is_put_right_too(library):
 
 
 def test_a_method_is_searched_as_published(library):
-    assert search("hosptial", unrestricted_filters(), method=SearchMethod.LEXICAL).trace.query == "hosptial"
+    assert search("hosptial", build_unrestricted_filters(), method=SearchMethod.LEXICAL).trace.query == "hosptial"
 
 
 def test_what_is_near_is_offered(library):

@@ -8,7 +8,7 @@ from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import get_index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
-from retrieval.rights.search_filters import build_filters, hash_restrictions, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters, hash_restrictions
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
@@ -129,7 +129,7 @@ def test_no_condition_where_nothing_is_narrowed(library, member):
     assert build_filters(member).readers == (Reader(groups=("care",)),)
     Document.objects.filter(source="closed.md").update(metadata={})
     assert build_filters(AnonymousUser()).readers == ()
-    assert unrestricted_filters().readers == ()
+    assert build_unrestricted_filters().readers == ()
 
 
 def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, member):
@@ -171,7 +171,7 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
     """The nearest rows are read in the order of the index, and each is checked, as for any other filter."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     statements = []
-    fetch = dense_ranker.fetch
+    fetch = dense_ranker.fetch_rows
 
     def explained(sql, parameters):
         if "ORDER BY" in sql:
@@ -180,7 +180,7 @@ def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
             statements.append("\n".join(line for (line,) in fetch(f"EXPLAIN {sql}", parameters)))
         return fetch(sql, parameters)
 
-    monkeypatch.setattr(dense_ranker, "fetch", explained)
+    monkeypatch.setattr(dense_ranker, "fetch_rows", explained)
     assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
     assert f"Index Scan using {get_index_name(active_embedder())}" in statements[0]
     assert "metadata" in statements[0]

@@ -12,7 +12,7 @@ from retrieval.index.term_statistics import read_frequencies
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights.search_filters import unrestricted_filters
+from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.passage_rows import load_stored_chunks
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import retrievers
@@ -40,12 +40,12 @@ library = library_of(TEXTS)
 
 
 def sources(question, **options):
-    return [hit.passage.source for hit in search(question, unrestricted_filters(), **options).hits]
+    return [hit.passage.source for hit in search(question, build_unrestricted_filters(), **options).hits]
 
 
 def test_every_method_finds_the_part(library):
     for method in SearchMethod:
-        result = search("How heavy is the MX-9920-W pump?", unrestricted_filters(), method=method)
+        result = search("How heavy is the MX-9920-W pump?", build_unrestricted_filters(), method=method)
         assert result.hits[0].passage.source == "pump.md"
         assert result.trace.search_method == method.value
         assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
@@ -53,7 +53,7 @@ def test_every_method_finds_the_part(library):
 
 
 def test_candidates_carry_both_scores_and_their_reasons(library):
-    result = search("wet-rotor pump weight", unrestricted_filters(), top_k=2)
+    result = search("wet-rotor pump weight", build_unrestricted_filters(), top_k=2)
     assert len(result.hits) == 2
     assert len(result.trace.candidates) == len(TEXTS)
     for candidate in result.trace.candidates:
@@ -72,29 +72,29 @@ def test_a_longer_list_keeps_the_head_of_a_shorter(library):
     for method in SearchMethod:
         longest = [
             hit.passage.chunk_id
-            for hit in search("wet pump valve open", unrestricted_filters(), method=method, top_k=5).hits
+            for hit in search("wet pump valve open", build_unrestricted_filters(), method=method, top_k=5).hits
         ]
         for top_k in range(1, 5):
-            hits = search("wet pump valve open", unrestricted_filters(), method=method, top_k=top_k).hits
+            hits = search("wet pump valve open", build_unrestricted_filters(), method=method, top_k=top_k).hits
             assert [hit.passage.chunk_id for hit in hits] == longest[:top_k]
 
 
 def test_scores_looked_up_equal_scores_ranked(library):
     for ranker_class in (Bm25Ranker, VectorRanker):
-        ranker = ranker_class("wet pump", unrestricted_filters(), PLAN)
+        ranker = ranker_class("wet pump", build_unrestricted_filters(), PLAN)
         ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
         assert ranker.score(load_stored_chunks(sorted(ranked), active_embedder().pk)) == pytest.approx(ranked, rel=1e-5)
 
 
 def test_a_question_of_stop_words_and_nonsense(library):
-    assert search("what is it", unrestricted_filters(), method=SearchMethod.LEXICAL).hits == ()
-    assert search("qwertyuiop", unrestricted_filters(), method=SearchMethod.LEXICAL).hits == ()
-    assert len(search("qwertyuiop", unrestricted_filters()).hits) > 0
+    assert search("what is it", build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits == ()
+    assert search("qwertyuiop", build_unrestricted_filters(), method=SearchMethod.LEXICAL).hits == ()
+    assert len(search("qwertyuiop", build_unrestricted_filters()).hits) > 0
 
 
 def test_signs_are_not_syntax(library):
     for question in ("'", "a & b | !c:*", "\\", "'; DROP TABLE x; --", "💧 pump", "%s pump %(x)s", "\x00pump"):
-        assert search(question, unrestricted_filters()).trace.degraded == ()
+        assert search(question, build_unrestricted_filters()).trace.degraded == ()
 
 
 def test_frequencies_are_remembered_until_a_passage_changes(library, ingest):
@@ -110,9 +110,9 @@ def test_frequencies_are_remembered_until_a_passage_changes(library, ingest):
 
 def test_an_empty_question_is_refused(library):
     with pytest.raises(InvalidQuery):
-        search(" \n ", unrestricted_filters())
+        search(" \n ", build_unrestricted_filters())
     with pytest.raises(InvalidQuery, match="between 1 and 50"):
-        search("pump", unrestricted_filters(), top_k=51)
+        search("pump", build_unrestricted_filters(), top_k=51)
 
 
 class SilentRanker(Bm25Ranker):
@@ -140,7 +140,9 @@ def test_scores_that_cannot_be_completed_are_told(library, monkeypatch, caplog):
     monkeypatch.setattr(retrievers, "load_stored_chunks", silent)
     before = RETRIEVER_FAILURES.labels(leg="vector")._value.get()
     profile = ProfileSettings(depth=1, top_k=1, candidate_multiplier=1)
-    trace = search("At what time can I pick up goods, in a quarter?", unrestricted_filters(), profile=profile).trace
+    trace = search(
+        "At what time can I pick up goods, in a quarter?", build_unrestricted_filters(), profile=profile
+    ).trace
     assert [score.retrievers[Retriever.VECTOR].rank for score in trace.candidates].count(None) == 1
     (vector,) = [retriever for retriever in trace.retrievers if retriever.retriever is Retriever.VECTOR]
     assert vector.error.startswith("Its scores of what it did not list are unknown: canceling statement")
@@ -152,7 +154,7 @@ def test_a_late_leg_is_not_waited_for(library, monkeypatch):
     monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, HangingRanker)
     monkeypatch.setattr(retrievers, "DEADLINE_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 1.2)
-    result = search("wet-rotor pump", unrestricted_filters())
+    result = search("wet-rotor pump", build_unrestricted_filters())
     HangingRanker.released.set()
     statuses = {retriever.retriever: retriever.status for retriever in result.trace.retrievers}
     assert statuses == {Retriever.LEXICAL: StageStatus.OK, Retriever.VECTOR: StageStatus.LATE}
@@ -173,4 +175,4 @@ def test_no_leg_no_answer(library, monkeypatch):
     monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, SilentRanker)
     monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
-        search("pump", unrestricted_filters())
+        search("pump", build_unrestricted_filters())

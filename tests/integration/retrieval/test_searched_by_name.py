@@ -3,10 +3,10 @@
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from chat.pages.suggestions import suggestions
+from chat.pages.suggestions import list_suggestions
 from ragsite.processes.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
-from retrieval.rights.search_filters import build_filters, unrestricted_filters
+from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from tests.support.asking import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +29,7 @@ def collections(ingest):
 def test_questions_of_all_documents_leave_it_out(collections):
     guide, pumps = collections
     visitor = AnonymousUser()
-    assert build_filters(visitor).collections == unrestricted_filters().collections == (pumps.pk,)
+    assert build_filters(visitor).collections == build_unrestricted_filters().collections == (pumps.pk,)
     assert build_filters(visitor, "guide").collections == (guide.pk,)
     # A caller that names documents of a collection has chosen it.
     assert guide.pk in build_filters(visitor, documents=(guide.documents.get().pk,)).collections
@@ -61,15 +61,17 @@ def test_it_is_searched_where_there_is_no_other(collections):
 def test_the_front_page_suggests_three_questions_of_a_collection(collections, client):
     guide, pumps = collections
     # The site found this question itself, because the search is sure of its answer.
-    assert [question for question, _ in suggestions(AnonymousUser())] == ["How often is the wet-rotor pump cleaned?"]
+    assert [question for question, _ in list_suggestions(AnonymousUser())] == [
+        "How often is the wet-rotor pump cleaned?"
+    ]
     pumps.suggested_questions = "Which rings?\n\n  What   is cleaned? \nWhat is a seal kit?\nAnd a fourth?\n"
     pumps.save()
-    assert [question for question, _ in suggestions(AnonymousUser())] == [
+    assert [question for question, _ in list_suggestions(AnonymousUser())] == [
         "Which rings?",
         "What is cleaned?",
         "What is a seal kit?",
     ]
-    assert [collection for _, collection in suggestions(AnonymousUser(), "guide")] == [guide]
+    assert [collection for _, collection in list_suggestions(AnonymousUser(), "guide")] == [guide]
     assert "Which rings?" in client.get("/").content.decode()
     chosen = client.get("/?collection=guide").content.decode()
     assert "How do I make a backup of the whole site?" in chosen

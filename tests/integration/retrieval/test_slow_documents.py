@@ -79,7 +79,7 @@ def test_a_dead_worker_keeps_no_turn(collection):
 
 def test_the_end_of_a_turn_calls_the_next(collection, monkeypatch):
     told = []
-    monkeypatch.setattr(job_queue, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(job_queue, "send_job", lambda _task, pk: told.append(pk))
     waiting = submit(collection, "waiting.md", b"# Waiting\n\nWords.")
     Document.objects.filter(pk=waiting.pk).update(is_slow=True, retry_at=timezone.now())
     read(submit(collection, "bomb.pdf", bombs.pdf_endless()))

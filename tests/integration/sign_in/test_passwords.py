@@ -181,7 +181,7 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
     """Ten guesses sent at once are not ten free guesses."""
     settings.SIGN_IN_FAILURES = 1
     request = RequestFactory().post("/", REMOTE_ADDR=HERE)
-    caller = sign_in_limits.caller_of(request, "ada")
+    caller = sign_in_limits.build_caller(request, "ada")
     real = sign_in_limits.hashing_slot
 
     def slot_after_anothers_failure(*, is_known):

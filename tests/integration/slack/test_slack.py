@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
-from ragsite.slack.replies import Replies, take
+from ragsite.slack.replies import Replies, lease_questions
 from ragsite.tasks import delete_old
 from tests.support.people import make_reader
 from tests.support.remembered import remembered
@@ -63,7 +63,7 @@ def deliver(payload, *, form="", **signing):
 
 def answer_all():
     replies = Replies()
-    for question in take(10):
+    for question in lease_questions(10):
         replies.answer(question)
 
 
@@ -88,7 +88,7 @@ def test_a_mention_is_answered_in_its_thread_with_numbered_links(slack, library,
 
 def test_searching_is_said_before_the_answer(slack, library, people):
     assert deliver(mention("U0ANN", ASKED)).status_code == 200
-    (question,) = take(1)
+    (question,) = lease_questions(1)
     Replies()._announce(question)
     assert slack.text_of(question.thread) == "Searching the documents…"
 

@@ -16,7 +16,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.sync_runs import sync
 from tests.support.site import SiteProcess, wait_until
@@ -129,7 +129,7 @@ def finish():
         silent = timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1)
         SourceRun.objects.filter(status="running").update(heartbeat_at=silent)
         SourceRun.objects.filter(status="waiting").update(retry_at=None)
-        sweep(SourceRun)
+        enqueue_forgotten_jobs(SourceRun)
         sync(run.pk)
         run.refresh_from_db()
     assert run.status == "done", run.error

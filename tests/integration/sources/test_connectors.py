@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.urls import reverse
 from django.utils import timezone
 
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import read_all_options
@@ -360,7 +360,7 @@ def test_a_killed_run_loses_and_doubles_nothing(collection, source, remote, tmp_
         for folder in running.iterdir():
             os.utime(folder, (0, 0))
     SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
-    assert sweep(SourceRun) == 1
+    assert enqueue_forgotten_jobs(SourceRun) == 1
     finished = sync(run.pk)
     assert (finished.status, numbers(finished)) == ("done", (6, 0, 0, 0, 0)), finished.error
     assert len(names()) == SourceItem.objects.count() == 6

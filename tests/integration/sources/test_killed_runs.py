@@ -9,9 +9,9 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from core.job_queue import sweep
+from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.states import SourceState, find_standing
+from retrieval.sources.states import SourceState, find_source_status
 from retrieval.sources.sync_runs import RunRefused, request_run, sync
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
@@ -66,11 +66,11 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         run = SourceRun.objects.get()
         items = SourceItem.objects.exclude(outcome=SourceItem.Outcome.PASSED)
         assert (run.status, len(names()), items.count()) == ("running", SAVED, SAVED)
-        assert find_standing(source).state == SourceState.RUNNING
+        assert find_source_status(source).state == SourceState.RUNNING
         with pytest.raises(RunRefused):
             request_run(source)
         SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
-        assert sweep(SourceRun) == 1
+        assert enqueue_forgotten_jobs(SourceRun) == 1
 
         finished = sync(run.pk)
         assert (finished.status, numbers(finished), finished.attempts) == ("done", (6, 0, 0, 0, 0), 2), finished.details
@@ -80,5 +80,5 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         assert len(names()) == items.count() == 6
         texts = {document.file.read() for document in Document.objects.filter(origin=source)}
         assert all(any(f"pump {name} ".encode() in text for text in texts) for name in "abcdef")
-        assert find_standing(source).state == SourceState.IN_SYNC
+        assert find_source_status(source).state == SourceState.IN_SYNC
         assert numbers(run_once(source)) == (0, 0, 6, 0, 0)

@@ -90,7 +90,7 @@ def test_the_page_is_for_those_who_may_see_the_sources(source, collection, admin
 def test_a_deleted_source_keeps_or_removes_its_documents(source, admin_user, with_documents):
     secret = key_of(admin_user, source=source)
     send(secret, source)
-    assert sync_runs.delete(source, with_documents=with_documents) == int(with_documents)
+    assert sync_runs.delete_source(source, with_documents=with_documents) == int(with_documents)
     assert Document.objects.filter(origin=None).count() == int(not with_documents)
     assert not ApiKey.objects.exists()
 

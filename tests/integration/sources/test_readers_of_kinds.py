@@ -147,9 +147,9 @@ def test_another_server_of_webdav_says_nothing(tmp_path, collection, people):
 
 @contextmanager
 def draft_of(collection):
-    lifecycle.begin(collection)
+    lifecycle.begin_draft(collection)
     yield
-    lifecycle.discard(collection.drafts.open().get())
+    lifecycle.discard_draft(collection.drafts.open().get())
 
 
 def test_the_form_checks_names_and_a_switch_that_goes_off(admin, collection, tmp_path, people):

@@ -144,7 +144,7 @@ def test_two_requests_at_once_never_send_the_old_one_to_the_new_server(collectio
 
 @pytest.mark.parametrize("now", [*OTHER_SERVERS, *SAME_SERVER])
 def test_a_key_of_a_language_model_and_the_secret_of_a_webhook_go_to_their_server_alone(monkeypatch, now):
-    monkeypatch.setattr("chat.admin.resolve", lambda *_: ["192.0.2.1"])
+    monkeypatch.setattr("chat.admin.resolve_host", lambda *_: ["192.0.2.1"])
     page = client_of(make_superuser("boss"))
     model = LanguageModel(name="large", base_url=URL, model="m")
     model.api_key = SECRET

@@ -147,7 +147,7 @@ def test_the_metadata_of_a_source_are_those_of_its_documents(collection, shelf):
     assert metadata == [{"author": "Ann", "office": "Ghent"}, *[{"office": "Ghent"}] * (len(metadata) - 1)]
     others[0].delete()
     Document.objects.update(status=Document.Status.READY)
-    lifecycle.begin(collection)
+    lifecycle.begin_draft(collection)
     source.metadata = {}
     with pytest.raises(DocumentRejected):
         save_source(source)

@@ -18,10 +18,10 @@ from retrieval.models import Document, Source, SourceItem, SourceRun
 from retrieval.sources import comparing, sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.local_files import FolderConnector
-from retrieval.sources.network import resolve
+from retrieval.sources.network import resolve_host
 from retrieval.sources.options import read_all_options
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.states import SourceState, find_standing
+from retrieval.sources.states import SourceState, find_source_status
 from retrieval.sources.sync_runs import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
@@ -55,7 +55,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     run = run_once(source)
     assert (run.status, run.removed, run.kept_back, len(names())) == ("done", 0, 3, 10)
     assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert find_standing(source).state == SourceState.HELD
+    assert find_source_status(source).state == SourceState.HELD
 
     # One came back, and others went without anyone's consent.
     shelf.put("a", "The pump a was found again.")
@@ -66,7 +66,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     assert len(names()) == 8
     run = run_once(source, may_remove=True)
     assert (run.removed, run.kept_back) == (3, 0)
-    assert find_standing(source).state == SourceState.IN_SYNC
+    assert find_source_status(source).state == SourceState.IN_SYNC
 
 
 def test_an_empty_folder_removes_nothing(shelf, source):
@@ -104,7 +104,7 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
     fetch = FolderConnector.fetch
 
     def paused_meanwhile(self, item, validators):
-        sync_runs.pause(source)
+        sync_runs.pause_source(source)
         return fetch(self, item, validators)
 
     monkeypatch.setattr(FolderConnector, "fetch", paused_meanwhile)
@@ -112,7 +112,7 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
     assert sync_runs.request_due_runs() == 0
-    sync_runs.resume(source)
+    sync_runs.resume_source(source)
     assert sync_runs.request_due_runs() == 1
     assert sync_runs.request_due_runs() == 0
 
@@ -124,7 +124,7 @@ def test_one_bad_file_does_not_stop_the_others(shelf, source):
     assert (run.status, numbers(run)) == ("done", (10, 0, 0, 0, 2))
     assert [name for name, _why in run.details["failures"]] == ["broken.pdf", "empty.md"]
     assert "is not a PDF" in run.details["failures"][0][1]
-    assert find_standing(source).state == SourceState.INCOMPLETE
+    assert find_source_status(source).state == SourceState.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
     # The log has one entry for each event, not for each minute without one.
@@ -146,13 +146,13 @@ def test_what_was_deleted_here_comes_back_and_what_was_uploaded_stays(shelf, sou
 def test_a_collection_with_a_draft_is_left_alone(source, collection):
     run_once(source)
     Document.objects.update(status=Document.Status.READY)
-    draft = lifecycle.begin(collection)
+    draft = lifecycle.begin_draft(collection)
     run = run_once(source)
     assert run.status == "failed"
     assert "wait until the draft is published or discarded" in run.error
-    lifecycle.resume(draft.pk)
+    lifecycle.resume_draft(draft.pk)
     draft.refresh_from_db()
-    lifecycle.discard(draft)
+    lifecycle.discard_draft(draft)
     assert run_once(source).status == "done"
 
 
@@ -171,7 +171,7 @@ def test_a_source_that_keeps_documents_removes_none_and_counts_them(shelf, sourc
     for run in (run_once(source, may_remove=True), run_once(source)):
         assert (run.status, run.kept, run.kept_back, run.removed, len(names())) == ("done", 3, 0, 0, 10)
         assert run.details["kept"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert find_standing(source).state == SourceState.IN_SYNC
+    assert find_source_status(source).state == SourceState.IN_SYNC
     page = admin_client.get(reverse("admin:retrieval_source_change", args=[source.pk])).content.decode()
     assert "3 documents are no longer in the source. They are kept" in page
     assert "Kept, although no longer in the source: 3" in page
@@ -196,7 +196,7 @@ def test_a_source_that_keeps_documents_removes_none_and_counts_them(shelf, sourc
 @pytest.mark.parametrize("with_documents", [False, True])
 def test_a_deleted_source_keeps_or_removes_its_documents(source, with_documents):
     run_once(source)
-    assert sync_runs.delete(source, with_documents=with_documents) == (10 if with_documents else 0)
+    assert sync_runs.delete_source(source, with_documents=with_documents) == (10 if with_documents else 0)
     assert Document.objects.filter(origin=None).count() == (0 if with_documents else 10)
     assert not SourceItem.objects.exists()
 
@@ -297,9 +297,9 @@ def test_machines_inside_are_asked_only_where_a_setting_says_so(address, allowed
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: [(0, 0, 0, "", (address, 80))])
     if is_refused:
         with pytest.raises(AddressRefused, match="own network"):
-            resolve("wiki.test", 80)
+            resolve_host("wiki.test", 80)
     else:
-        assert resolve("wiki.test", 80) == [address]
+        assert resolve_host("wiki.test", 80) == [address]
 
 
 def test_a_redirect_into_the_own_network_is_refused(site, collection, settings, monkeypatch):

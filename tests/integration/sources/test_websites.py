@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Document
-from retrieval.sources.kinds.website import PageLinks, Robots, WebsiteConnector, normalise
+from retrieval.sources.kinds.website import PageLinks, Robots, WebsiteConnector, normalise_address
 from retrieval.sources.network import Response
 from tests.support.sources import WebServer, make_source, names, run_once
 
@@ -84,7 +84,7 @@ def test_addresses_are_requested_as_they_are_written(site, collection):
     assert {*addresses, "/u?id=7"} <= set(site.requests)
     assert Document.objects.count() == len(addresses) + 1
     assert Document.objects.filter(source="S/forum?/topic/12-keys.html").exists()
-    assert normalise("http://a.test?utm_id=1#x") == "http://a.test/"
+    assert normalise_address("http://a.test?utm_id=1#x") == "http://a.test/"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.debugging.candidates import FRAGMENT_CHARACTERS, build_candidate_rows, snippet
-from chat.debugging.stages import answer_bars, search_bars
+from chat.debugging.stages import build_answer_bars, build_search_bars
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
 
@@ -19,18 +19,18 @@ TIMINGS = {
 
 
 def test_stages_follow_each_other_and_the_retrievers_begin_together():
-    bars = {bar.name: bar for bar in search_bars(TIMINGS)}
+    bars = {bar.name: bar for bar in build_search_bars(TIMINGS)}
     assert [bar.start_ms for bar in bars.values()] == [0.0, 2.0, 3.0, 3.0, 3.0, 23.0, 25.0, 26.0, 36.0]
     assert list(bars)[:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
     assert bars["vector"].nested
     assert (bars["legs"].left, bars["legs"].width) == (7.5, 50.0)
     assert bars["load"].left + bars["load"].width == 100.0
-    assert search_bars({}) == ()
+    assert build_search_bars({}) == ()
 
 
 @given(st.dictionaries(st.sampled_from(sorted(TIMINGS)), st.floats(0, 1e6)))
 def test_no_bar_leaves_the_waterfall(timings):
-    for bar in search_bars(timings):
+    for bar in build_search_bars(timings):
         assert 0 <= bar.left <= 100
         assert bar.left + bar.width <= 100.02
 
@@ -48,7 +48,7 @@ def test_no_bar_leaves_the_waterfall(timings):
     ],
 )
 def test_an_answer_is_searched_awaited_written_and_checked(moments, bars):
-    assert [(bar.name, bar.milliseconds) for bar in answer_bars(moments, 40.0)] == bars
+    assert [(bar.name, bar.milliseconds) for bar in build_answer_bars(moments, 40.0)] == bars
 
 
 FILLER = "Some words that stand between the interesting ones and say nothing at all. " * 6

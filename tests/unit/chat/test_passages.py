@@ -6,7 +6,7 @@ import pytest
 
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import LONGEST_BLOCK, LONGEST_PROSE
-from chat.answering.extractive import quote
+from chat.answering.extractive import quote_documents
 from chat.exceptions import NoAnswer
 from tests.support.contexts import source
 
@@ -32,7 +32,7 @@ def evidence(*closeness, probability=0.9):
 
 
 def quoted(question, *sources, closeness=(1.0, 0.0)):
-    return quote(question, sources, evidence(*closeness))
+    return quote_documents(question, sources, evidence(*closeness))
 
 
 def marked(quotation):
@@ -138,14 +138,14 @@ def further(*texts, scores, question="weigh the pump", **features):
         source(text, marker=n, score=score) for n, (text, score) in enumerate(zip(texts, scores, strict=True), 1)
     ]
     found = replace(evidence(*[0.9] * len(sources)), features=features)
-    return [each.text for each in quote(question, sources, found).alternatives]
+    return [each.text for each in quote_documents(question, sources, found).alternatives]
 
 
 def test_the_section_comes_first_whose_heading_is_the_question_and_not_one_below_it():
     below = "### Outside the visiting hours\n\nLawyers may come outside the visiting hours.\n"
     hours = source("## Visiting hours\n\nFrom two to four.\n", marker=2, score=1.0, headings=("Visiting hours",))
     found = [source(below, marker=1, score=2.0, headings=("Visiting hours",)), hours]
-    assert "From two to four." in quote("What are the visiting hours?", found, evidence(0.9, 0.9)).text
+    assert "From two to four." in quote_documents("What are the visiting hours?", found, evidence(0.9, 0.9)).text
 
 
 TEXTS = ("The pump weighs 3450 g.", "Weighing takes two people.", "A scale weighs.", "Pumps are green.", "Pumps hum.")
@@ -164,8 +164,11 @@ def test_a_curators_question_is_answered_by_its_passage_alone():
 def test_no_place_is_shown_twice():
     text = "The pump weighs 3450 g.\n\nIt is green.\n"
     both = [source(text, passage=passage) for passage in ((0, 24), (25, 37))]
-    assert quote("weigh the pump", both, evidence(0.9, 0.9)).text == "The pump weighs 3450 g.\n\nIt is green. [1]"
-    assert not quote("weigh the pump", both, evidence(0.9, 0.9)).alternatives
+    assert (
+        quote_documents("weigh the pump", both, evidence(0.9, 0.9)).text
+        == "The pump weighs 3450 g.\n\nIt is green. [1]"
+    )
+    assert not quote_documents("weigh the pump", both, evidence(0.9, 0.9)).alternatives
 
 
 def test_the_same_words_of_two_documents_are_shown_once():
@@ -177,7 +180,7 @@ def test_the_same_words_of_two_documents_are_shown_once():
 
 def test_an_alternative_has_no_marker_and_names_its_place():
     text = "## Size\n\nIt measures 20 cm.\n\n## Colour and paint\n\nIt is green.\n"
-    (other,) = quote(
+    (other,) = quote_documents(
         "its colour", [source(TEXTS[0], score=2.0), source(text, marker=2)], evidence(0.9, 0.9)
     ).alternatives
     # The text contains the other short section of the passage, too.
@@ -195,12 +198,12 @@ def test_a_source_that_answers_by_itself_is_quoted_before_a_higher_one_that_does
     high = source("Neem uw medicijnen mee.", marker=1, score=2.0)
     low = source("The archive is encrypted.", marker=2, score=1.0)
     found = replace(evidence(0.1, 0.7), alone=frozenset({2}))
-    assert quote("Welke versleuteling?", [high, low], found).text == "The archive is encrypted. [2]"
+    assert quote_documents("Welke versleuteling?", [high, low], found).text == "The archive is encrypted. [2]"
 
 
 def test_a_passage_that_is_not_even_near_by_itself_comes_behind_one_that_is():
     pair = [source("It weighs 3450 g.", score=1.4), source("There are dark themes.", marker=2, score=1.0)]
-    assert quote("a dark theme", pair, replace(evidence(0.4, 0.1), near=frozenset({2}))).text.endswith("[2]")
+    assert quote_documents("a dark theme", pair, replace(evidence(0.4, 0.1), near=frozenset({2}))).text.endswith("[2]")
 
 
 def test_numbers_in_brackets_of_a_document_are_no_markers():
@@ -211,7 +214,7 @@ def test_numbers_in_brackets_of_a_document_are_no_markers():
 
 def test_what_is_probably_not_answered_is_not_quoted():
     with pytest.raises(NoAnswer):
-        quote("weigh", [source("It weighs 3450 g.")], evidence(1.0, probability=0.1))
+        quote_documents("weigh", [source("It weighs 3450 g.")], evidence(1.0, probability=0.1))
 
 
 def test_tags_of_templates_are_not_shown_but_in_code():
@@ -287,10 +290,10 @@ def test_a_table_of_contents_is_no_answer():
 
 def test_the_whole_passage_stands_beside_an_answer_that_shows_little_of_it():
     text = "## Size\n\nIt measures 20 cm and fits on most tables.\n\n## Colour\n\nIt is green.\n"
-    found = quote("What is its colour?", [source(text)], evidence(0.9))
+    found = quote_documents("What is its colour?", [source(text)], evidence(0.9))
     assert found.text == "**Colour**\n\nIt is green. [1]"
     (whole,) = found.alternatives
     assert whole.text == "**Size**\n\nIt measures 20 cm and fits on most tables.\n\n**Colour**\n\nIt is green."
     assert whole.quote == "It measures 20 cm and fits on most tables."
     most = text.replace("fits", "fits, with its feet folded and its cover closed, even with a cable behind it,")
-    assert quote("What is its size?", [source(most)], evidence(0.9)).alternatives == ()
+    assert quote_documents("What is its size?", [source(most)], evidence(0.9)).alternatives == ()

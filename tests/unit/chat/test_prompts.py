@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chat.answering import prompts
 from chat.answering.checking.citation_forms import find_references
-from chat.answering.prompts import compose, estimate_tokens
+from chat.answering.prompts import compose_prompt, estimate_tokens
 from chat.types import ContextSource
 from retrieval.types import Turn
 from tests.support.contexts import source
@@ -18,7 +18,7 @@ TODAY = date(2026, 3, 9)
 
 
 def composed(question, *sources, budget_tokens=8000, history=()):
-    return compose(question, sources, today=TODAY, budget_tokens=budget_tokens, history=history)
+    return compose_prompt(question, sources, today=TODAY, budget_tokens=budget_tokens, history=history)
 
 
 def told(prompt):
@@ -56,7 +56,7 @@ def test_what_changes_with_the_question_stands_behind_the_sources():
 
 
 def test_the_model_is_told_to_refuse_only_where_it_may():
-    may = compose("How?", [source("x")], today=TODAY, budget_tokens=8000, may_refuse=True)
+    may = compose_prompt("How?", [source("x")], today=TODAY, budget_tokens=8000, may_refuse=True)
     assert prompts.NO_ANSWER in told(may)[0]
     assert prompts.NO_ANSWER not in told(composed("How?", source("x")))[0]
 
@@ -121,7 +121,7 @@ def test_other_rules_and_a_long_dialogue_begin_anew():
 
     def messages(**options):
         asked = {"today": TODAY, "budget_tokens": 500, "history": (before,), **options}
-        return len(compose("And?", [known], **asked).messages)
+        return len(compose_prompt("And?", [known], **asked).messages)
 
     assert messages() == 4
     assert messages(instructions="Be brief.") == 2

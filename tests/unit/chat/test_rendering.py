@@ -9,7 +9,7 @@ from chat.answering.checking.citations import find_markers
 from chat.pages.answer_text import render_whole_text
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
-from chat.pages.plain_text import plain
+from chat.pages.plain_text import convert_to_plain_text
 from chat.pages.rendering import render_answer
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
 
@@ -423,7 +423,7 @@ def test_copied_text_says_which_sentences_are_in_doubt():
     ],
 )
 def test_a_snippet_is_words_alone(quote, snippet):
-    assert plain(quote) == snippet
+    assert convert_to_plain_text(quote) == snippet
 
 
 def test_a_table_shown_as_a_result_is_in_the_text_of_an_answer_once():

@@ -32,5 +32,7 @@ def parsed(frames):
     ],
 )
 def test_data_arrives_as_it_was_and_without_an_id_the_one_before_stays(data, arrives):
-    frames = sse.comment("open") + sse.retry(1000) + sse.encode("a", event="token", event_id="1-1")
-    assert parsed(frames + sse.encode(data, event="done"))[1:] == [{"event": "done", "data": arrives, "id": "1-1"}]
+    frames = sse.encode_comment("open") + sse.encode_retry(1000) + sse.encode_event("a", event="token", event_id="1-1")
+    assert parsed(frames + sse.encode_event(data, event="done"))[1:] == [
+        {"event": "done", "data": arrives, "id": "1-1"}
+    ]

@@ -99,18 +99,18 @@ def test_other_errors_do_not_count(tested):
 
 
 def test_a_question_asks_once_what_fails(tested):
-    with deadline.limit(60.0):
+    with deadline.limit_time(60.0):
         fail(tested, 1)
         for _ in range(3):
             with pytest.raises(Open, match="has failed this question before"):
                 call(tested)
     assert tested.state is BreakerState.CLOSED
-    with deadline.limit(60.0):
+    with deadline.limit_time(60.0):
         assert call(tested) == "answered"
 
 
 def test_a_question_without_time_asks_nobody(tested):
-    with deadline.limit(0.0), pytest.raises(Open, match="time is over"):
+    with deadline.limit_time(0.0), pytest.raises(Open, match="time is over"):
         call(tested)
     assert tested.state is BreakerState.CLOSED
 
@@ -120,10 +120,10 @@ def test_its_state_is_a_metric_and_listed(tested, clock):
         return REGISTRY.get_sample_value("ragsite_breaker_open", {"part": "tested"})
 
     assert is_open() == 0
-    assert breaker.states()["tested"] is BreakerState.CLOSED
+    assert breaker.list_breaker_states()["tested"] is BreakerState.CLOSED
     fail(tested, 3)
     assert is_open() == 1
-    assert breaker.states()["tested"] is BreakerState.OPEN
+    assert breaker.list_breaker_states()["tested"] is BreakerState.OPEN
     clock.now += 31
     call(tested)
     assert is_open() == 0

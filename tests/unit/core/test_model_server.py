@@ -11,7 +11,7 @@ import pytest
 
 from core import deadline
 from core.exceptions import ModelFailed
-from core.http_client import bounded_client
+from core.http_client import build_bounded_client
 from core.language_model.chat_model import ChatEndpoint, ChatModel
 from core.language_model.completion_client import CompletionClient, Request
 from core.model_server import LEFT_OUT, hide_request
@@ -106,7 +106,7 @@ def test_a_server_that_reads_slowly_is_left_in_time():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=read, args=(listener,), daemon=True).start()
         started = time.monotonic()
-        with deadline.limit(1), bounded_client() as client, pytest.raises(httpx2.TimeoutException):
+        with deadline.limit_time(1), build_bounded_client() as client, pytest.raises(httpx2.TimeoutException):
             client.post(f"http://127.0.0.1:{listener.getsockname()[1]}", content=bytes(30_000_000), timeout=1)
         assert time.monotonic() - started < 3
 
@@ -115,13 +115,13 @@ def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch):
     with dripping_server("headers", seconds=6) as url:
         monkeypatch.setenv("HTTP_PROXY", url)
         started = time.monotonic()
-        with deadline.limit(0.5), bounded_client() as client, pytest.raises(httpx2.ReadTimeout):
+        with deadline.limit_time(0.5), build_bounded_client() as client, pytest.raises(httpx2.ReadTimeout):
             client.get("http://models.example/v1", timeout=1)
         assert 0.4 < time.monotonic() - started < 2.5
 
 
 def test_without_a_limit_each_read_has_its_own_time():
-    with dripping_server("body", seconds=0.7) as url, bounded_client() as client:
+    with dripping_server("body", seconds=0.7) as url, build_bounded_client() as client:
         with pytest.raises(httpx2.RemoteProtocolError):  # it broke off
             client.get(url, timeout=0.5)
 

@@ -3,14 +3,14 @@
 import pytest
 
 from chat.types import CheckedStatement
-from evaluation.runs.agreement import RIGHT_AGREEMENT, agreement, contains_answer, groundedness
+from evaluation.runs.agreement import RIGHT_AGREEMENT, contains_answer, measure_agreement, measure_groundedness
 
 ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
 DUTCH = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
 
 
 def agrees(expected, text=ANSWER, *, refused=False):
-    return agreement(text, refused=refused, expected=expected)
+    return measure_agreement(text, refused=refused, expected=expected)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def test_a_marker_is_no_word_of_the_answer():
 
 def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not():
     for refused in (True, False):
-        assert agreement("Nobody knows.", refused=refused, expected="", expects_refusal=True) == float(refused)
+        assert measure_agreement("Nobody knows.", refused=refused, expected="", expects_refusal=True) == float(refused)
     assert agrees("3450 grams", ANSWER, refused=True) == 0
 
 
 def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out():
     statements = [CheckedStatement(0, 1, (), 0.9, True), CheckedStatement(1, 2, (), 0.1, False)]
     unmeasured = CheckedStatement(2, 3, ())
-    assert groundedness([*statements, unmeasured], refused=False) == 0.5
-    assert groundedness([unmeasured], refused=False) is None
-    assert groundedness(statements, refused=True) is None
+    assert measure_groundedness([*statements, unmeasured], refused=False) == 0.5
+    assert measure_groundedness([unmeasured], refused=False) is None
+    assert measure_groundedness(statements, refused=True) is None
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, Arm, assign, estimate_effect
+from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, Arm, assign_arm, estimate_effect
 
 SUBJECTS = [f"visitor:{number:032x}" for number in range(20_000)]
 
 
 def arms(salt, traffic_share=1.0):
-    return [assign(salt, one, traffic_share) for one in SUBJECTS]
+    return [assign_arm(salt, one, traffic_share) for one in SUBJECTS]
 
 
 @pytest.mark.parametrize("traffic", [1.0, 0.1])
@@ -32,15 +32,15 @@ def test_the_shares_are_those_asked_for(traffic):
 @given(st.text(max_size=40), st.text(min_size=1), st.floats(0, 1), st.floats(0, 1))
 def test_a_visitor_keeps_the_arm_and_more_traffic_moves_nobody(salt, subject, share, other):
     smaller, larger = sorted((share, other))
-    before = assign(salt, subject, smaller)
-    assert before == assign(salt, subject, smaller)
+    before = assign_arm(salt, subject, smaller)
+    assert before == assign_arm(salt, subject, smaller)
     if before is not None:
-        assert before == assign(salt, subject, larger)
+        assert before == assign_arm(salt, subject, larger)
 
 
 def test_nobody_is_left_in_and_without_identity_everybody_is_out():
     assert set(arms("salt", traffic_share=0.0)) == {None}
-    assert assign("salt", "", 1.0) is None
+    assert assign_arm("salt", "", 1.0) is None
     assert None not in arms("salt", traffic_share=1.0)
 
 

@@ -1,11 +1,13 @@
 import pytest
 
-from evaluation.expectations import Expectations, Grade, clean_lines, grade
+from evaluation.expectations import Expectations, Grade, clean_lines, grade_answer
 
 
 def points(text, *must, must_not=(), longest=None, **others):
     refused, cites = others.get("refused", False), others.get("cites_expected", False)
-    return grade(text, refused=refused, expected=Expectations(must, must_not, longest), cites_expected=cites).points
+    return grade_answer(
+        text, refused=refused, expected=Expectations(must, must_not, longest), cites_expected=cites
+    ).points
 
 
 def test_all_that_is_expected_within_the_length_has_three_points():
@@ -25,17 +27,19 @@ def test_half_of_it_has_one_point_less_has_none():
 
 def test_what_must_not_be_there_leaves_one_point():
     expected = Expectations(("12 weeks",), ("fewer than twelve",))
-    assert grade("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
+    assert grade_answer("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
         1, (), ("fewer than twelve",), 44, is_on_page=True
     )
 
 
 def test_a_refusal_is_right_or_worth_nothing():
-    assert grade("No.", refused=True, expected=Expectations(refusal=True)).points == 3
-    assert grade("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
-    near = grade("No.", refused=True, expected=Expectations(("14 days", "paid")), beside=["14 days", "It is paid."])
+    assert grade_answer("No.", refused=True, expected=Expectations(refusal=True)).points == 3
+    assert grade_answer("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
+    near = grade_answer(
+        "No.", refused=True, expected=Expectations(("14 days", "paid")), beside=["14 days", "It is paid."]
+    )
     assert (near.points, near.is_on_page) == (1, True)
-    refused = grade("Perhaps.", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
+    refused = grade_answer("Perhaps.", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
     assert (refused.points, refused.missing) == (0, ("14 days",))
 
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from django.utils import translation
 
-from evaluation.figures import day_and_month, format_fixed, format_percent, format_whole
+from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole
 
 MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -35,6 +35,6 @@ def test_numbers_in_both_languages(figure, english, dutch):
 @pytest.mark.parametrize("language", MONTHS)
 def test_a_month_has_a_capital_where_the_language_has_one(language):
     with translation.override(language):
-        assert [day_and_month(date(2026, month, 23)) for month in range(1, 13)] == [
+        assert [format_day_and_month(date(2026, month, 23)) for month in range(1, 13)] == [
             f"23 {name}" for name in MONTHS[language]
         ]

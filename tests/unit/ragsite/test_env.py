@@ -14,12 +14,12 @@ def variable(monkeypatch):
 
 def test_pairs(variable):
     variable("8f0c=Engineers, /hr/pay = Pay roll")
-    assert env.pairs("VARIABLE") == {"8f0c": "Engineers", "/hr/pay": "Pay roll"}
+    assert env.read_pairs("VARIABLE") == {"8f0c": "Engineers", "/hr/pay": "Pay roll"}
     variable("")
-    assert env.pairs("VARIABLE") == {}
+    assert env.read_pairs("VARIABLE") == {}
     variable("8f0c=Engineers, hr=")
     with pytest.raises(ImproperlyConfigured, match="hr="):
-        env.pairs("VARIABLE")
+        env.read_pairs("VARIABLE")
 
 
 def test_two_numbers(variable):
@@ -36,7 +36,7 @@ def test_two_numbers(variable):
 @pytest.mark.parametrize("value", ["https://id.example/realms/a/", "http://localhost:9400", "http://127.0.0.1:1/x", ""])
 def test_an_address_that_is_believed_is_encrypted_or_here(variable, value):
     variable(value)
-    assert env.https_url("VARIABLE") == value.rstrip("/")
+    assert env.read_https_url("VARIABLE") == value.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_an_address_that_is_believed_is_encrypted_or_here(variable, value):
 def test_other_addresses_are_refused(variable, value):
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="https://"):
-        env.https_url("VARIABLE")
+        env.read_https_url("VARIABLE")
 
 
 def test_settings_are_explained_and_few_and_none_of_them_went():
@@ -53,7 +53,7 @@ def test_settings_are_explained_and_few_and_none_of_them_went():
     explained = set(re.findall(r"^#?([A-Z0-9_]+)=", text, re.MULTILINE))
     read = set()
     for path in (env.BASE_DIR / "ragsite" / "settings").glob("*.py"):
-        read |= set(re.findall(r"\b(?:env\.\w+|text)\(\s*\"([A-Z0-9_]+)\"", path.read_text()))
+        read |= set(re.findall(r"\b(?:env\.\w+|read_string)\(\s*\"([A-Z0-9_]+)\"", path.read_text()))
     read.remove("AWS_ENDPOINT_URL_S3")  # Amazon's own
     assert explained == read | {"HOST", "PORT"}
     assert not explained & set(gone.GONE)

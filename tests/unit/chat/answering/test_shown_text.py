@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.answering.checking.answer_stream import AnswerStream
-from chat.answering.checking.verification import verify
-from chat.answering.prompts import compose
+from chat.answering.checking.verification import verify_citations
+from chat.answering.prompts import compose_prompt
 from tests.support.contexts import source
 
 PUMP = "The pump weighs 3450 grams. It hums at night.\n\n```\nstart(pump)\nstop(pump)\n```\n"
@@ -28,7 +28,7 @@ def sources():
 
 def opened(found=None):
     found = found or sources()
-    prompt = compose("How heavy?", found, today=date(2026, 3, 9), budget_tokens=8000)
+    prompt = compose_prompt("How heavy?", found, today=date(2026, 3, 9), budget_tokens=8000)
     return AnswerStream(prompt, "How heavy?", found, (), encode)
 
 
@@ -109,10 +109,10 @@ def test_an_answer_that_gives_up_is_held_back(text):
 
 def test_a_sentence_without_support_is_unsupported_and_takes_no_marker_of_the_next():
     text, _ = attributed("The pump weighs 900 grams. The pump hums at night. I hope this helps!")
-    first, second, last = verify(text, sources()).statements
+    first, second, last = verify_citations(text, sources()).statements
     assert (first.markers, first.supported, second.markers, second.supported) == ((), False, (1,), True)
     assert (last.markers, last.supported) == ((), None)
-    (citation,) = verify(text, sources()).citations
+    (citation,) = verify_citations(text, sources()).citations
     assert citation.quote == "It hums at night."
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragsite.slack.messages import SECTION_CHARACTERS, split_sections, to_mrkdwn, write_link
+from ragsite.slack.messages import SECTION_CHARACTERS, convert_to_mrkdwn, split_sections, write_link
 from ragsite.slack.receiving import read_text
 
 
@@ -22,12 +22,12 @@ from ragsite.slack.receiving import read_text
     ],
 )
 def test_markdown_becomes_mrkdwn(markdown, mrkdwn):
-    assert to_mrkdwn(markdown, {}) == mrkdwn
+    assert convert_to_mrkdwn(markdown, {}) == mrkdwn
 
 
 def test_only_addresses_of_sources_become_links_and_known_markers_become_citations():
     text = "See [the shop](https://shop.example/a|b) and [evil](https://evil.example/) [1] [2]."
-    told = to_mrkdwn(text, {1: "https://ask.example.org/documents/1/"}, ["https://shop.example/a|b"])
+    told = convert_to_mrkdwn(text, {1: "https://ask.example.org/documents/1/"}, ["https://shop.example/a|b"])
     assert "<https://shop.example/a%7Cb|the shop>" in told
     assert "<https://evil" not in told
     assert "<https://ask.example.org/documents/1/|[1]> [2]" in told

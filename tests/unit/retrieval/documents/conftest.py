@@ -107,7 +107,7 @@ def read_within_limits(data, name):
         return rejected
     # The worker's own work on the text is linear: a hundredth of the time of anything quadratic.
     started = time.process_time()
-    chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
+    chunking.split_into_chunks(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
     detect_language(extracted.text)
     assert time.process_time() - started < 15
     return ""

@@ -11,8 +11,8 @@ from retrieval.text.chunking import (
     SPECIAL_TOKENS,
     build_embedding_text,
     build_heading_context,
-    chunk,
-    content_hash,
+    hash_content,
+    split_into_chunks,
 )
 
 
@@ -93,9 +93,9 @@ def test_any_markdown_is_covered_within_budget_under_its_headings(source, budget
     except DocumentRejected:
         return
     count = count_words if is_additive else count_pairs
-    chunks = chunk(extracted, count, budget)
+    chunks = split_into_chunks(extracted, count, budget)
     check(extracted, chunks, budget, count)
-    assert chunks == chunk(extracted, count, budget)
+    assert chunks == split_into_chunks(extracted, count, budget)
     for passage in chunks:
         for path in {path_at(extracted, at) for at in range(passage.start, passage.end)}:
             # Only text before the first heading, and bare headings above, may lie outside.
@@ -118,14 +118,14 @@ def test_marks_at_any_offsets_are_survived(text, marks, spans, budget):
         if start + size <= len(text) and (not protected or protected[-1].end <= start):
             protected.append(Span(start, start + size))
     extracted = ExtractedText(text, "text/plain", "t", sections, (), tuple(protected))
-    check(extracted, chunk(extracted, count_words, budget), budget)
+    check(extracted, split_into_chunks(extracted, count_words, budget), budget)
 
 
 SENTENCES = " ".join(f"Sentence number {n} says something of note." for n in range(40))
 
 
 def test_prose_is_cut_at_sentence_ends_with_about_a_fifth_of_overlap():
-    chunks = chunk(markdown(f"# T\n\n{SENTENCES}"), count_words, 80)
+    chunks = split_into_chunks(markdown(f"# T\n\n{SENTENCES}"), count_words, 80)
     assert len(chunks) > 3
     for before, after in zip(chunks, chunks[1:], strict=False):
         assert before.text.endswith(".")
@@ -135,7 +135,7 @@ def test_prose_is_cut_at_sentence_ends_with_about_a_fifth_of_overlap():
 
 
 def test_sections_do_not_share_text():
-    chunks = chunk(markdown(f"# One\n\n{SENTENCES}\n\n# Two\n\n{SENTENCES}"), count_words, 80)
+    chunks = split_into_chunks(markdown(f"# One\n\n{SENTENCES}\n\n# Two\n\n{SENTENCES}"), count_words, 80)
     border = next(passage.start for passage in chunks if passage.heading_path == ("Two",))
     assert all(passage.end <= border for passage in chunks if passage.heading_path == ("One",))
     assert {passage.heading_path for passage in chunks} == {("One",), ("Two",)}
@@ -144,7 +144,9 @@ def test_sections_do_not_share_text():
 def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not():
     fits = "```\n" + "\n".join(f"line_{n} = value" for n in range(12)) + "\n```"
     long = "```\n" + "\n".join(f"row_{n} = value" for n in range(60)) + "\n```"
-    chunks = chunk(markdown(f"# T\n\n{SENTENCES[:300]}\n\n{fits}\n\n{SENTENCES[:300]}\n\n{long}\n"), count_words, 80)
+    chunks = split_into_chunks(
+        markdown(f"# T\n\n{SENTENCES[:300]}\n\n{fits}\n\n{SENTENCES[:300]}\n\n{long}\n"), count_words, 80
+    )
     assert sum(fits in passage.text for passage in chunks) == 1
     parts = [passage.text for passage in chunks if "row_" in passage.text]
     assert len(parts) > 2
@@ -155,27 +157,33 @@ def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not():
 
 def test_a_large_block_of_long_lines_breaks_at_no_other_place():
     lines = [" ".join(f"w{n}x{at}" for at in range(45)) for n in range(6)]
-    chunks = chunk(markdown("```\n" + "\n".join(lines) + "\n```\n"), count_words, 80)
+    chunks = split_into_chunks(markdown("```\n" + "\n".join(lines) + "\n```\n"), count_words, 80)
     assert all(line in lines or line == "```" for passage in chunks for line in passage.text.split("\n"))
 
 
 def test_a_block_is_not_parted_from_the_line_that_introduces_it():
     filler = " ".join(["Words fill this up here."] * 9)
     source = f"# T\n\n{filler}\n\nRun it like so:\n\n```\nmake run all of it now please\n```\n\n{filler}\n"
-    (holder,) = [passage for passage in chunk(markdown(source), count_words, 70) if "make run" in passage.text]
+    (holder,) = [
+        passage for passage in split_into_chunks(markdown(source), count_words, 70) if "make run" in passage.text
+    ]
     assert "Run it like so:" in holder.text
 
 
 def test_small_siblings_are_joined_under_their_parent_and_large_ones_not():
     small = markdown("# Top\n\nIntro words.\n\n## A\n\nShort.\n\n## B\n\nShort too.\n")
-    (joined,) = chunk(small, count_words, 200)
+    (joined,) = split_into_chunks(small, count_words, 200)
     assert joined.heading_path == ("Top",)
     large = markdown(f"# Top\n\n## A\n\n{SENTENCES[:400]}\n\n## B\n\n{SENTENCES[:400]}\n")
-    first, second = chunk(large, count_words, 200)
+    first, second = split_into_chunks(large, count_words, 200)
     assert (first.heading_path, second.heading_path) == (("Top", "A"), ("Top", "B"))
     assert first.text.startswith("# Top\n\n## A")
     top = "".join(f"# H{n}\n\n{SENTENCES[:200]}\n\n" for n in range(3))
-    assert [passage.heading_path for passage in chunk(markdown(top), count_words, 256)] == [("H0",), ("H1",), ("H2",)]
+    assert [passage.heading_path for passage in split_into_chunks(markdown(top), count_words, 256)] == [
+        ("H0",),
+        ("H1",),
+        ("H2",),
+    ]
 
 
 def test_a_heading_without_a_text_goes_with_what_follows():
@@ -183,14 +191,14 @@ def test_a_heading_without_a_text_goes_with_what_follows():
     source = (
         f"# Leader\n\n## Term\n\nOne year.\n\n## Vote\n\nBy all.\n\n# Committee\n\n## Powers\n\n{SENTENCES[:200]}\n"
     )
-    first, second = chunk(markdown(source), count_words, 200)
+    first, second = split_into_chunks(markdown(source), count_words, 200)
     assert (first.heading_path, first.text[-7:]) == (("Leader",), "By all.")
     assert (second.heading_path, second.text[:11]) == (("Committee", "Powers"), "# Committee")
 
 
 def test_an_unbroken_line_is_cut_hard():
     extracted = ExtractedText("x" * 5_000_00, "text/plain", "t")
-    chunks = chunk(extracted, lambda texts: [1] * len(texts), 256)
+    chunks = split_into_chunks(extracted, lambda texts: [1] * len(texts), 256)
     assert max(len(passage.text) for passage in chunks) <= 16 * 256
     assert "".join(passage.text for passage in chunks) == extracted.text
 
@@ -198,13 +206,13 @@ def test_an_unbroken_line_is_cut_hard():
 def test_the_page_is_the_one_the_passage_starts_on():
     text = "One two three.\n\nFour five six.\n"
     extracted = ExtractedText(text, "application/pdf", "t", (), (Page(1, 0, 14), Page(2, 16, 30)))
-    assert [passage.page for passage in chunk(extracted, count_words, 9)] == [1, 2]
+    assert [passage.page for passage in split_into_chunks(extracted, count_words, 9)] == [1, 2]
 
 
 def test_nothing_to_cut_and_nothing_to_cut_with():
-    assert chunk(ExtractedText(" \n ", "text/plain", "t"), count_words, 50) == []
+    assert split_into_chunks(ExtractedText(" \n ", "text/plain", "t"), count_words, 50) == []
     with pytest.raises(ValueError, match="budget must exceed"):
-        chunk(ExtractedText("x", "text/plain", "t"), count_words, SPECIAL_TOKENS)
+        split_into_chunks(ExtractedText("x", "text/plain", "t"), count_words, SPECIAL_TOKENS)
 
 
 def test_the_context_names_title_and_headings_once_within_its_length():
@@ -217,10 +225,10 @@ def test_the_context_names_title_and_headings_once_within_its_length():
 
 
 def test_the_hash_ignores_white_space_and_sees_words_and_headings():
-    assert content_hash("a  b\n", ["H"]) == content_hash("a b", ["H"])
+    assert hash_content("a  b\n", ["H"]) == hash_content("a b", ["H"])
     assert (
         len(
-            {content_hash("a b", ["H"]), content_hash("ab", ["H"]), content_hash("a b", ["G"]), content_hash("a b", [])}
+            {hash_content("a b", ["H"]), hash_content("ab", ["H"]), hash_content("a b", ["G"]), hash_content("a b", [])}
         )
         == 4
     )
@@ -237,6 +245,6 @@ def test_the_hash_ignores_white_space_and_sees_words_and_headings():
 def test_rows_of_a_catalogue_are_passages_of_their_own(header, row, passages):
     rows = "\n".join(row.format(n=n) for n in range(9))
     extracted = extract(f"{header}\n{rows}\n".encode(), "catalogue.csv")
-    chunks = chunk(extracted, count_words, 256)
+    chunks = split_into_chunks(extracted, count_words, 256)
     assert len(chunks) == passages
     assert "\n".join(passage.text for passage in chunks) == extracted.text.strip()

@@ -30,9 +30,9 @@ def _toy_format(monkeypatch):
 
 @pytest.mark.usefixtures("_toy_format")
 def test_one_registration_is_all_that_a_new_format_needs():
-    assert formats.detect(TOY_BYTES, "a.bin").kind == "a toy"
+    assert formats.detect_format(TOY_BYTES, "a.bin").kind == "a toy"
     with pytest.raises(DocumentRejected, match="a.toy is not a toy although its name says so"):
-        formats.detect(b"words", "a.toy")
+        formats.detect_format(b"words", "a.toy")
     assert extract(TOY_BYTES, "a.toy").text == "# a.toy\n\nWind up *HERE*\n"
 
     limits = ExtractionLimits()
@@ -49,7 +49,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
     assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
     with pytest.raises(DocumentRejected, match=r"a.bmp is a bitmap image; supported are TOY"):
-        formats.detect(b"words", "a.bmp")
+        formats.detect_format(b"words", "a.bmp")
 
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])

@@ -74,7 +74,7 @@ def test_a_crash_is_told_and_the_next_job_runs(name):
     assert run("count", word="x") == {"found": 0}
 
 
-@pytest.mark.skipif(bool(sandbox.state().missing_guards), reason="this machine does not offer all guards")
+@pytest.mark.skipif(bool(sandbox.read_sandbox_state().missing_guards), reason="this machine does not offer all guards")
 def test_a_job_can_leave_in_no_way(tmp_path):
     (tmp_path / "file").write_text("x")
     outcomes = run("attempts", path=str(tmp_path / "file"))
@@ -180,7 +180,7 @@ rules = libc.syscall(444, struct.pack("=Q", 1 << 9), ctypes.c_size_t(8), 0)
 while libc.syscall(446, rules, 0) == 0:
     pass
 from retrieval.documents import sandbox
-missing = sandbox.state().missing_guards
+missing = sandbox.read_sandbox_state().missing_guards
 def attempts():
     arguments = {"path": sys.argv[1]}
     return sandbox.run("tests.support.sandboxed_jobs:attempts", b"", arguments, sandbox.JobLimits(64, 10, 1000))[0]
@@ -194,7 +194,7 @@ print(json.dumps([missing, found, refused]))
 """
 
 
-@pytest.mark.skipif(bool(sandbox.state().missing_guards), reason="this machine does not offer all guards")
+@pytest.mark.skipif(bool(sandbox.read_sandbox_state().missing_guards), reason="this machine does not offer all guards")
 def test_a_guard_that_fails_is_named_and_no_file_is_read_where_all_are_required(tmp_path):
     (tmp_path / "secret_key").write_text("x")
     command = [sys.executable, "-c", WITHOUT_LANDLOCK, str(tmp_path / "secret_key")]
@@ -208,6 +208,6 @@ def test_a_guard_that_fails_is_named_and_no_file_is_read_where_all_are_required(
 
 def test_a_job_that_lacks_a_guard_is_named(monkeypatch):
     run("count", word="x")
-    monkeypatch.setattr(sandbox.state(), "missing_guards", ())
+    monkeypatch.setattr(sandbox.read_sandbox_state(), "missing_guards", ())
     sandbox._record_missing_guards(["memory", "capabilities", "files"])
-    assert sandbox.state().missing_guards == ("system calls",)
+    assert sandbox.read_sandbox_state().missing_guards == ("system calls",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrieval.documents.extraction import ExtractedText, ExtractionLimits, Section
-from retrieval.documents.formats import Format, View, register
+from retrieval.documents.formats import Format, View, register_formats
 
 MARK = b"TOY1"
 
@@ -15,7 +15,7 @@ def extract_toy(data: bytes, filename: str, media_type: str, limits: ExtractionL
     )
 
 
-register(
+register_formats(
     Format(
         kind="a toy",
         extensions=("toy",),

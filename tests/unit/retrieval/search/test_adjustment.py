@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.ranking.fusion import boost, rerank
+from retrieval.search.ranking.fusion import apply_boosts, rerank
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 
@@ -63,7 +63,7 @@ def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reaso
 def test_a_boost_is_worth_its_weight_in_spreads():
     boosts = [MetadataBoost("kind", "manual", 3.0), MetadataBoost("year", 2020, -1.0)]
     metadata = {1: {"kind": "letter", "year": 2020}, 2: {"kind": ["sheet", "manual"]}}
-    boosted = boost(fused({1: 5.0, 2: 1.0}), boosts, metadata)
+    boosted = apply_boosts(fused({1: 5.0, 2: 1.0}), boosts, metadata)
     assert [(chunk.chunk_id, chunk.score) for chunk in boosted] == [(2, 7.0), (1, 3.0)]
     assert [[(each.name, each.contribution) for each in chunk.boosts] for chunk in boosted] == [
         [("kind=manual", 6.0)],
@@ -106,7 +106,7 @@ def test_contributions_sum_to_the_score(case, depth, weight):
 @given(cases, boosts, metadata_of_all)
 def test_boosts_sum_to_the_score(case, wanted, metadata):
     scores, _ = case
-    for chunk in boost(fused(scores), wanted, metadata):
+    for chunk in apply_boosts(fused(scores), wanted, metadata):
         parts = [scores[chunk.chunk_id], *(each.contribution for each in chunk.boosts)]
         assert chunk.score == pytest.approx(math.fsum(parts), abs=1e-9)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import LARGEST_BLOCKS
-from retrieval.search.assembly import FARTHEST_PLACES, LARGEST_BLOCK_TOKENS, assemble
+from retrieval.search.assembly import FARTHEST_PLACES, LARGEST_BLOCK_TOKENS, assemble_context
 from retrieval.search.trace import Hit
 from retrieval.text.block import Block, BlockKind
 from retrieval.types import Candidate, Passage
@@ -61,7 +61,7 @@ def none(_stretches, _expand):
 
 
 def test_neighbours_join_their_hit_and_the_overlap_is_stripped():
-    context = assemble(hits(passage(1, 5)), neighbours_with(), budget_tokens=4000)
+    context = assemble_context(hits(passage(1, 5)), neighbours_with(), budget_tokens=4000)
     (block,) = context.blocks
     assert (block.start, block.end) == (4 * STEP, 6 * STEP + SIZE)
     assert block.content == TEXT[block.start : block.end]
@@ -72,7 +72,7 @@ def test_neighbours_join_their_hit_and_the_overlap_is_stripped():
 
 
 def test_hits_that_say_the_same_are_given_once():
-    context = assemble(
+    context = assemble_context(
         hits(passage(1, 3, content_hash="same"), passage(2, 9, content_hash="same")), none, budget_tokens=4000
     )
     assert [block.best.document_id for block in context.blocks] == [1]
@@ -84,17 +84,17 @@ places = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30)), unique=True,
 
 def test_no_more_hits_than_blocks_asked_for():
     found = hits(*(passage(document, 0) for document in range(1, 7)))
-    context = assemble(found, none, budget_tokens=4000, blocks=2)
+    context = assemble_context(found, none, budget_tokens=4000, blocks=2)
     assert [block.best.document_id for block in context.blocks] == [1, 2]
     assert context.statistics["over_budget_dropped"] == 4
     for blocks in (0, LARGEST_BLOCKS + 1):
         with pytest.raises(ValueError, match="between 1 and 8"):
-            assemble(found, none, budget_tokens=4000, blocks=blocks)
+            assemble_context(found, none, budget_tokens=4000, blocks=blocks)
 
 
 def test_a_procedure_that_is_cut_comes_whole():
     asked = []
-    context = assemble(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK, asked=asked), budget_tokens=4000)
+    context = assemble_context(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK, asked=asked), budget_tokens=4000)
     (block,) = context.blocks
     assert block.start <= BLOCK.start < BLOCK.end <= block.end
     assert (block.content, block.blocks) == (TEXT[block.start : block.end], (BLOCK,))
@@ -106,9 +106,9 @@ def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with():
     # Three passages more contain the procedure; for the neighbours of the second hit, and those around, no room is
     # left.
     found = hits(with_blocks(1, 7, BLOCK), passage(2, 7))
-    context = assemble(found, neighbours_with(BLOCK), budget_tokens=500)
+    context = assemble_context(found, neighbours_with(BLOCK), budget_tokens=500)
     assert next(block for block in context.blocks if block.best.document_id == 1).end >= BLOCK.end
-    tight = assemble(found, neighbours_with(BLOCK), budget_tokens=150)
+    tight = assemble_context(found, neighbours_with(BLOCK), budget_tokens=150)
     assert {block.best.document_id for block in tight.blocks} == {1, 2}
     # A block that does not fit whole is not begun.
     assert tight.statistics["neighbours_added"] == 1
@@ -117,13 +117,13 @@ def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with():
 def test_a_block_longer_than_can_be_shown_is_not_completed():
     tokens = LARGEST_BLOCK_TOKENS // 2
     found = hits(with_blocks(1, 7, BLOCK, tokens=tokens))
-    context = assemble(found, neighbours_with(BLOCK, tokens=tokens), budget_tokens=8000, expand=1)
+    context = assemble_context(found, neighbours_with(BLOCK, tokens=tokens), budget_tokens=8000, expand=1)
     assert [each.ordinal for each in context.blocks[0].passages] == [6, 7, 8]
 
 
 def test_the_block_of_a_neighbour_is_not_left_cut():
     after = next(number for number in range(40) if passage(1, number).start >= BLOCK.end)
-    context = assemble(hits(with_blocks(1, after, BLOCK)), neighbours_with(BLOCK), budget_tokens=8000, expand=1)
+    context = assemble_context(hits(with_blocks(1, after, BLOCK)), neighbours_with(BLOCK), budget_tokens=8000, expand=1)
     (block,) = context.blocks
     assert block.start <= BLOCK.start
 
@@ -131,7 +131,7 @@ def test_the_block_of_a_neighbour_is_not_left_cut():
 def test_short_sections_of_the_best_hits_come_whole():
     paragraph = Block(20 * STEP + 10, 20 * STEP + 90, BlockKind.PARAGRAPH, 17 * STEP + 60, 23 * STEP)
     found = hits(*(with_blocks(document, 20, paragraph) for document in range(1, 5)))
-    context = assemble(found, neighbours_with(paragraph), budget_tokens=4000)
+    context = assemble_context(found, neighbours_with(paragraph), budget_tokens=4000)
     starts = {block.best.document_id: block.start for block in context.blocks}
     assert [starts[document] <= 17 * STEP + 60 for document in range(1, 5)] == [True, True, True, False]
 
@@ -146,7 +146,7 @@ def test_context_keeps_its_promises(found, budget, expand, ranges):
         for start, length in ranges
     ]
     asked = []
-    context = assemble(
+    context = assemble_context(
         hits(*(with_blocks(*place, *blocks) for place in found)),
         neighbours_with(*blocks, asked=asked),
         budget_tokens=budget,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.tables.computing import compute
+from retrieval.tables.computing import compute_result
 from retrieval.tables.grammar import read_question
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation
@@ -79,12 +79,12 @@ Total,Total,24,30,30,84
 def ask(question, table):
     """Return the computation in one line: the operation and its answer; a dash if there is none."""
     reading = read_question(question, table)
-    computed = compute(reading, table) if reading is not None else None
+    computed = compute_result(reading, table) if reading is not None else None
     if computed is None:
         return "-"
     if computed.value:
         return f"{computed.operation} {computed.value}"
-    column = computed.answer if computed.answer is not None else table.subject or 0
+    column = computed.answer if computed.answer is not None else table.subject_column or 0
     answering = computed.rows[:1] if computed.operation is Operation.COMPARE else computed.rows
     return f"{computed.operation} {', '.join(str(row.values[column]) for row in answering)}"
 
@@ -92,8 +92,8 @@ def ask(question, table):
 def rows(question, table):
     """Return the names of the first rows that the question chooses."""
     reading = read_rows(question, table, min)
-    computed = compute(reading, table) if reading is not None else None
-    return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
+    computed = compute_result(reading, table) if reading is not None else None
+    return [str(row.values[table.subject_column or 0]) for row in computed.rows[:3]] if computed is not None else []
 
 
 @pytest.mark.parametrize(

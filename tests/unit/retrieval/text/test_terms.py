@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from retrieval.text.terms import (
     DIMENSIONS,
+    compute_inverse_document_frequency,
     compute_lexeme_dimension,
     expand_identifiers,
-    inverse_document_frequency,
     list_spellings,
     make_document_terms,
 )
@@ -117,10 +117,10 @@ def test_dimensions_fit(lexeme):
 
 
 def test_idf_is_positive_and_falls_with_frequency():
-    values = [inverse_document_frequency(frequency, 1000) for frequency in range(0, 1001, 50)]
+    values = [compute_inverse_document_frequency(frequency, 1000) for frequency in range(0, 1001, 50)]
     assert all(value > 0 for value in values)
     assert values == sorted(values, reverse=True)
-    assert inverse_document_frequency(1, 10) == pytest.approx(math.log(1 + 9.5 / 1.5))
+    assert compute_inverse_document_frequency(1, 10) == pytest.approx(math.log(1 + 9.5 / 1.5))
 
 
 def test_long_runs_of_letters_take_no_time():

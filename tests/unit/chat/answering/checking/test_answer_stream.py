@@ -7,7 +7,7 @@ import pytest
 
 from chat.answering.checking.answer_stream import LONGEST_SHARED, AnswerStream
 from chat.answering.checking.citations import escape_markers
-from chat.answering.prompts import compose
+from chat.answering.prompts import compose_prompt
 from chat.exceptions import AnswerWithheld
 from tests.support.contexts import source
 
@@ -16,7 +16,7 @@ TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good
 
 def prompted(*texts):
     sources = [source(text, marker=marker) for marker, text in enumerate(texts or (TEXT,), start=1)]
-    prompt = compose("How heavy is it?", sources, today=date(2026, 3, 9), budget_tokens=8000)
+    prompt = compose_prompt("How heavy is it?", sources, today=date(2026, 3, 9), budget_tokens=8000)
     return prompt, AnswerStream(prompt, "How heavy is it?", sources, (), lambda texts: np.ones((len(texts), 1)))
 
 
@@ -67,7 +67,7 @@ def test_the_name_of_the_function_is_withheld_unless_a_source_has_it():
 
 
 def test_what_stands_in_a_source_may_be_said():
-    rules = compose("How?", [source("x")], today=date(2026, 3, 9), budget_tokens=8000).messages[0]["content"]
+    rules = compose_prompt("How?", [source("x")], today=date(2026, 3, 9), budget_tokens=8000).messages[0]["content"]
     documented = escape_markers(rules[rules.index("- Use the sources") :][:200])
     _, output = prompted(documented)
     assert streamed(output, f'The rules are: "{documented}".').startswith('The rules are: "- Use the sources')

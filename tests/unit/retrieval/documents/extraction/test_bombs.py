@@ -54,7 +54,7 @@ def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory():
 def test_content_is_detected_in_linear_time(begin):
     """Detection runs inside the request that brings the file."""
     started = time.process_time()
-    assert formats.detect(begin, "a.txt").media_type == PLAIN
+    assert formats.detect_format(begin, "a.txt").media_type == PLAIN
     assert time.process_time() - started < 1
 
 
@@ -62,12 +62,12 @@ def test_content_is_detected_in_linear_time(begin):
     "begin", [b"<html>", b"\xef\xbb\xbf <!DOCTYPE html>", b"<?xml version='1.0'?>\n<!-- a --><!----> <HTML lang=en>"]
 )
 def test_a_page_without_a_name_is_still_recognised(begin):
-    assert formats.detect(begin + b"words", "page.txt").media_type == HTML
+    assert formats.detect_format(begin + b"words", "page.txt").media_type == HTML
 
 
 def test_a_directory_of_many_files_is_counted_before_it_is_read():
     data = bombs.zip_huge_directory(300_000)
     started = time.process_time()
     with pytest.raises(DocumentRejected, match="more than 20,000 files"):
-        formats.detect(data, "a.docx")
+        formats.detect_format(data, "a.docx")
     assert time.process_time() - started < 1

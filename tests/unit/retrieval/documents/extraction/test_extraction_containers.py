@@ -13,7 +13,7 @@ from retrieval.documents.extraction.archive import clean_member_name
 from retrieval.documents.extraction.mail import extract_outlook_mail
 from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import explain
+from retrieval.models.left_out import explain_left_out
 from retrieval.text.extracted import LeftOut
 
 NOTES = b"The pump hums.\n"
@@ -46,7 +46,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members():
     assert extracted.members[0].data == NOTES
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
     assert (
-        explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        explain_left_out((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Not read: 1 unreadable file (broken.docx)."
     )
 

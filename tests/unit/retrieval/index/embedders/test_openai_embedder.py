@@ -120,7 +120,7 @@ def test_a_server_that_takes_fewer_texts_gets_smaller_batches_and_this_is_rememb
     embedder, texts = embedder_of(server.base_url, query_timeout_seconds=60), ["x" * length for length in range(1, 71)]
     for _ in range(2):
         server.requests.clear()
-        with deadline.limit(60) if is_for_reader else nullcontext():
+        with deadline.limit_time(60) if is_for_reader else nullcontext():
             np.testing.assert_allclose(embedder.embed_documents(texts), expected(texts), atol=1e-7)
     sizes = [len(body["input"]) for _, _, body in server.requests]
     assert max(sizes) <= most < 2 * max(sizes)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retrieval.exceptions import InvalidQuery
 from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.ranking.fusion import fuse, merge_searches
+from retrieval.search.ranking.fusion import fuse_rankings, merge_searches
 from retrieval.search.ranking.plans import build_plan
 from retrieval.types import QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
@@ -32,7 +32,7 @@ def ids(fused):
 
 
 def test_rrf_by_hand():
-    fused = fuse(
+    fused = fuse_rankings(
         plan(SearchMethod.RRF),
         [ranking(Retriever.LEXICAL, {1: 9.0, 2: 5.0}), ranking(Retriever.VECTOR, {2: 0.9, 3: 0.8})],
     )
@@ -44,7 +44,7 @@ def test_rrf_by_hand():
 
 
 def test_linear_by_hand():
-    fused = fuse(
+    fused = fuse_rankings(
         plan(SearchMethod.LINEAR, weights=RetrieverWeights(vector=0.25, lexical=0.75)),
         [ranking(Retriever.LEXICAL, {1: 10.0, 2: 5.0, 3: 0.0}), ranking(Retriever.VECTOR, {3: 0.9, 1: 0.5})],
     )
@@ -53,7 +53,7 @@ def test_linear_by_hand():
 
 def test_weighted_adds_its_bonus_only_to_hits_of_both_legs():
     retrievers = [ranking(Retriever.LEXICAL, {1: 10.0, 2: 5.0}), ranking(Retriever.VECTOR, {2: 0.9, 3: 0.5})]
-    fused = {chunk.chunk_id: chunk for chunk in fuse(plan(SearchMethod.WEIGHTED), retrievers)}
+    fused = {chunk.chunk_id: chunk for chunk in fuse_rankings(plan(SearchMethod.WEIGHTED), retrievers)}
     assert fused[2].bonus == 0.1
     assert fused[1].bonus == fused[3].bonus == 0.0
 
@@ -61,7 +61,7 @@ def test_weighted_adds_its_bonus_only_to_hits_of_both_legs():
 def test_zscore_ranks_by_scores_that_a_leg_did_not_list():
     retrievers = [ranking(Retriever.LEXICAL, {1: 3.0, 2: 2.9}), ranking(Retriever.VECTOR, {3: 0.9})]
     known = {Retriever.LEXICAL: {3: 0.0}, Retriever.VECTOR: {1: 0.1, 2: 0.8}}
-    assert ids(fuse(plan(SearchMethod.ZSCORE), retrievers, known)) == [2, 3, 1]
+    assert ids(fuse_rankings(plan(SearchMethod.ZSCORE), retrievers, known)) == [2, 3, 1]
 
 
 def test_words_that_no_candidate_has_count_less_with_zscore():
@@ -70,24 +70,33 @@ def test_words_that_no_candidate_has_count_less_with_zscore():
     weights = RetrieverWeights(vector=0.4, lexical=0.6)
     for method, few in ((SearchMethod.ZSCORE, [2, 1]), (SearchMethod.LINEAR, [1, 2])):
         searched = plan(method, weights)
-        assert ids(fuse(searched, retrievers, word_share=1.0)) == [1, 2]
-        assert ids(fuse(searched, retrievers, word_share=0.2)) == few
-    said = fuse(plan(SearchMethod.ZSCORE, weights), retrievers, word_share=0.2)[0].retrievers[Retriever.LEXICAL]
+        assert ids(fuse_rankings(searched, retrievers, word_share=1.0)) == [1, 2]
+        assert ids(fuse_rankings(searched, retrievers, word_share=0.2)) == few
+    said = fuse_rankings(plan(SearchMethod.ZSCORE, weights), retrievers, word_share=0.2)[0].retrievers[
+        Retriever.LEXICAL
+    ]
     assert said.weight == pytest.approx(0.2)
     # A single retriever keeps its weight, because there is no second one to compare it with.
-    alone = fuse(plan(SearchMethod.ZSCORE, weights), retrievers[:1], word_share=0.2)[0]
+    alone = fuse_rankings(plan(SearchMethod.ZSCORE, weights), retrievers[:1], word_share=0.2)[0]
     assert alone.retrievers[Retriever.LEXICAL].weight == 0.6
 
 
 def test_rrf_gives_nothing_for_a_score_without_a_rank():
     retrievers = [ranking(Retriever.LEXICAL, {1: 3.0}), ranking(Retriever.VECTOR, {2: 0.9})]
-    fused = {chunk.chunk_id: chunk for chunk in fuse(plan(SearchMethod.RRF), retrievers, {Retriever.VECTOR: {1: 0.89}})}
+    fused = {
+        chunk.chunk_id: chunk
+        for chunk in fuse_rankings(plan(SearchMethod.RRF), retrievers, {Retriever.VECTOR: {1: 0.89}})
+    }
     assert fused[1].retrievers[Retriever.VECTOR].score == 0.89
     assert fused[1].retrievers[Retriever.VECTOR].contribution == 0.0
 
 
 def test_ties_are_broken_by_id():
-    assert ids(fuse(plan(SearchMethod.LINEAR), [ranking(Retriever.LEXICAL, {7: 1.0, 3: 1.0, 5: 1.0})])) == [3, 5, 7]
+    assert ids(fuse_rankings(plan(SearchMethod.LINEAR), [ranking(Retriever.LEXICAL, {7: 1.0, 3: 1.0, 5: 1.0})])) == [
+        3,
+        5,
+        7,
+    ]
 
 
 def test_top_k_beyond_the_depth_is_refused():
@@ -111,7 +120,7 @@ score_lists = st.dictionaries(
 @pytest.mark.parametrize("method", SearchMethod)
 @given(lexical=score_lists, vector=score_lists)
 def test_contributions_and_bonus_sum_to_the_score(method, lexical, vector):
-    for chunk in fuse(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]):
+    for chunk in fuse_rankings(plan(method), [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]):
         parts = {name: score.contribution for name, score in chunk.retrievers.items()}
         assert chunk.score == pytest.approx(math.fsum([chunk.bonus, *parts.values()]), abs=1e-12)
         weighted = {name: score.weight * (score.normalized or 0.0) for name, score in chunk.retrievers.items()}
@@ -122,7 +131,7 @@ def test_contributions_and_bonus_sum_to_the_score(method, lexical, vector):
 @given(lexical=score_lists)
 def test_a_method_contributes_for_every_retriever_that_answered(method, lexical):
     for retrievers in ([Retriever.LEXICAL], [Retriever.VECTOR], list(Retriever)):
-        for chunk in fuse(plan(method), [ranking(retriever, lexical) for retriever in retrievers]):
+        for chunk in fuse_rankings(plan(method), [ranking(retriever, lexical) for retriever in retrievers]):
             assert METHODS[method].contribute(dict.fromkeys(retrievers, 0.5)).keys() == set(retrievers)
             assert {name for name, score in chunk.retrievers.items() if score.rank is not None} == set(retrievers)
 
@@ -132,7 +141,7 @@ def test_a_method_contributes_for_every_retriever_that_answered(method, lexical)
 def test_a_leg_of_weight_zero_decides_nothing(method, lexical, vector):
     only_lexical = plan(method, weights=RetrieverWeights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
     retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
-    fused = [pk for pk in ids(fuse(only_lexical, retrievers)) if pk in lexical]
+    fused = [pk for pk in ids(fuse_rankings(only_lexical, retrievers)) if pk in lexical]
     assert fused == [chunk.chunk_id for chunk in retrievers[0].chunks]
 
 
@@ -140,12 +149,12 @@ def test_a_leg_of_weight_zero_decides_nothing(method, lexical, vector):
 @given(lexical=score_lists)
 def test_one_leg_alone_keeps_its_order(method, lexical):
     retriever = ranking(Retriever.LEXICAL, lexical)
-    assert ids(fuse(plan(method), [retriever])) == [chunk.chunk_id for chunk in retriever.chunks]
+    assert ids(fuse_rankings(plan(method), [retriever])) == [chunk.chunk_id for chunk in retriever.chunks]
 
 
 def fused_by(method, vector, lexical, *others):
     plan = build_plan(ProfileSettings(method=method))
-    return fuse(plan, [ranking(Retriever.VECTOR, vector), ranking(Retriever.LEXICAL, lexical)], None, others)
+    return fuse_rankings(plan, [ranking(Retriever.VECTOR, vector), ranking(Retriever.LEXICAL, lexical)], None, others)
 
 
 def test_the_weights_decide_between_two_searches():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retrieval.search.understanding.classification import NO_PATTERN, RULES, classify
+from retrieval.search.understanding.classification import NO_PATTERN, RULES, classify_question
 from retrieval.types import QueryClass
 
 COMPARISON, TROUBLESHOOTING, CODE, CONCEPTUAL, DEFAULT = (
@@ -51,7 +51,7 @@ BY_RULE = [
 
 @pytest.mark.parametrize(("question", "query_class", "rule"), BY_RULE)
 def test_class_of_question_and_the_rule_that_decided(question, query_class, rule):
-    classification = classify(question)
+    classification = classify_question(question)
     assert (classification.query_class, classification.rule) == (query_class, rule)
 
 
@@ -73,17 +73,17 @@ def test_every_rule_decides_a_question_here():
     ],
 )
 def test_words_that_only_look_the_part_decide_nothing(question, query_class):
-    assert classify(question).query_class is query_class
+    assert classify_question(question).query_class is query_class
 
 
 @pytest.mark.parametrize("part", ["MX-9920-W", "P-200 motor", "7731-B-204", "PayPal", "GitHub", "info@example.com"])
 def test_part_numbers_and_names_are_not_code(part):
-    assert classify(part).query_class is DEFAULT
+    assert classify_question(part).query_class is DEFAULT
 
 
 def test_capitals_spaces_and_apostrophes_make_no_difference_to_words():
-    assert classify("WHAT  IS THE\nDIFFERENCE").rule == "comparison words"
-    assert classify("the door won’t open") == classify("The door won't open")
+    assert classify_question("WHAT  IS THE\nDIFFERENCE").rule == "comparison words"
+    assert classify_question("the door won’t open") == classify_question("The door won't open")
 
 
 @given(st.text(max_size=3000))
@@ -92,7 +92,7 @@ def test_capitals_spaces_and_apostrophes_make_no_difference_to_words():
 @example("\ud800")
 @example("İ’" * 800)
 def test_any_text_has_a_class(text):
-    assert classify(text).query_class in QueryClass
+    assert classify_question(text).query_class in QueryClass
 
 
 HOSTILE = [
@@ -104,5 +104,5 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
 def test_hostile_text_takes_no_longer_than_its_length_allows(text):
     started = time.process_time()
-    classify(text)
+    classify_question(text)
     assert time.process_time() - started < 0.1

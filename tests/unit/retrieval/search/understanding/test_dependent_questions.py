@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.understanding.dependent_questions import points_back
+from retrieval.search.understanding.dependent_questions import has_pronoun
 from retrieval.search.understanding.joined_questions import join_questions
 from retrieval.types import Turn
 
@@ -20,7 +20,7 @@ from retrieval.types import Turn
     ],
 )
 def test_pronouns_and_dutch_adverbs_point_back(question):
-    assert points_back(question)
+    assert has_pronoun(question)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_pronouns_and_dutch_adverbs_point_back(question):
     ["Is het ziekenhuis open?", "Where is the car park?", "Waarom is de dosering daarna lager?", "Wie is er?"],
 )
 def test_other_questions_point_at_nothing(question):
-    assert not points_back(question)
+    assert not has_pronoun(question)
 
 
 @pytest.mark.parametrize(
