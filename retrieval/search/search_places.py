@@ -13,7 +13,7 @@ from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
 # Each search uses two of the retrievers' 16 threads; the other threads are for answers.
-SEARCHES_AT_ONCE = 4
+SEARCHES_AT_ONCE = 2
 # A processor of a small machine can search about this number in the time below. A request beyond it is refused
 # at once, so that the processor is free for pages.
 SEARCHES_WAITING, SEARCH_WAIT_SECONDS = 8, 1.0
