@@ -91,7 +91,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
     """Lease the delivery if it is due and its receiver has no other; else it is enqueued later."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # The lock lets a second worker see what the first has leased.
+        # Workers lock the webhook one after the other, so that the second sees what the first has leased.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:

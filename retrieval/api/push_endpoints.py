@@ -58,7 +58,7 @@ class ExternalIdConverter(StringConverter):
 
 
 class MaySend(StaffWithPermission):
-    # A PUT that replaces a document also needs the permission to change documents; it is checked later.
+    # A PUT that replaces a document also needs the permission to change documents, which is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 

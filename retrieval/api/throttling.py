@@ -60,7 +60,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # On a full disk, nothing can be counted, but reading must stay possible.
+            # If the disk is full, requests cannot be counted, but reading must stay possible.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())

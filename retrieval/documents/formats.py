@@ -85,7 +85,8 @@ SOURCE_CODE = {
 }
 
 
-# Entries of an archive. A Word document has a few dozen; Word refuses far fewer than this.
+# Most entries of an archive. A Word document has a few dozen. Word itself refuses documents with far fewer entries than
+# this.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -490,7 +491,8 @@ def detect_format(data: bytes, filename: str) -> Format:
     if found and found.media_type == XLS and is_text_table(data):
         # Some programs save HTML tables or delimited text as .xls, because Excel opens them.
         return found
-    # A format with a signature would have been detected, so the extension is wrong.
+    # If the file had the format of its extension, the format's signature would have been detected. So the extension is
+    # wrong.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."

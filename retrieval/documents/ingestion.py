@@ -111,7 +111,8 @@ logger = logging.getLogger(__name__)
 SITE_AWAITED = timedelta(minutes=1)
 # Texts that are embedded between two heartbeats. The number is large enough to use several CPU cores.
 EMBEDDING_BATCH = 64
-# Larger passages have several topics, and their vectors match none of them well. Some embedders would allow them.
+# Passages larger than this have several topics, and their vectors match none of the topics well. Some embedders would
+# allow larger passages.
 LARGEST_CHUNK_TOKENS = 350
 # Reading a document above either limit takes more than a second or two.
 QUICK_CHARACTERS = 100_000

@@ -35,7 +35,7 @@ CHECKS_KEPT = 30
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Relative difference of sums of the same lengths, added in another order.
+# Largest relative difference between two sums of the same lengths that were added in a different order.
 LENGTH_TOLERANCE = 1e-6
 
 
@@ -226,7 +226,7 @@ def _read_again(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # If there is no fingerprint, ingestion replaces all passages.
+        # ``recipe`` is a fingerprint. If it is empty, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue_document(document)
         return

@@ -44,7 +44,9 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        1,  # A setting until version 0.2. If it were missing, all documents would be read again.
+        # This was a setting until version 0.2. Removing it would change the hash, so that all documents would be read
+        # again.
+        1,
         embedder.name,
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),

@@ -272,7 +272,8 @@ def _retrieve_and_fuse(
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
     if tried:
-        # Stored questions only help passages that pass the filters. Tried questions must do the same.
+        # A stored question helps only passages that pass the filters. The same must be true of a question that is only
+        # tried.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
@@ -424,7 +425,7 @@ def _rank_candidates(
             fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Only these boosts need the metadata of documents, which cost a query.
+        # Loading the metadata of documents takes a database query. Only these boosts need them.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]

@@ -125,8 +125,8 @@ def hash_known_formats() -> str:
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# Seconds to list the items, and to read them. The sum is less than the time limit of a task. If there is not enough
-# time, the next attempt continues.
+# An attempt may list items for LISTING_SECONDS and read them for WORKING_SECONDS. The sum is less than the time limit
+# of a task. If there is not enough time, the next attempt continues.
 LISTING_SECONDS = 8 * 60.0
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
@@ -155,7 +155,8 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # How many items, counted from the first listed one, are all saved. A failed item or a deletion ends the count.
+        # ``_saved`` is the number of items, counted from the first listed one, that are all saved. A failed item or a
+        # deletion ends the count.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
@@ -229,7 +230,8 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # The item changed after an earlier attempt, and the next run will not list it, so it is read again now.
+            # The item changed after an earlier attempt of this run had read it. The next run will not list it, so it is
+            # read again now.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._take_readers(self._readers, found, item)

@@ -82,7 +82,7 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# If a table is longer, only rows with words of the question are loaded at first.
+# If a table has more rows than this, only rows with words of the question are loaded at first.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000

@@ -100,7 +100,7 @@ def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are only repeated in the next passage if it is the last and short.
+        # Code and tables are repeated in the next passage only if the next passage is the last one and short.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost

@@ -31,8 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Longer documents, and those with more possible markup, are shown as text. Rendering a million characters of prose
-# takes half a second, a million characters of possible markup a hundred times as long.
+# Documents with more characters or more possible marks than this are shown as text. Rendering a million characters of
+# prose takes half a second. A million characters of possible markup take a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")

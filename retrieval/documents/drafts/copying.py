@@ -74,7 +74,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         )
         SELECT other.id, copied.id
         FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-        """,  # the inserted names are columns
+        """,  # the inserted names are columns, and no input of users
         {},
         collection=collection.pk,
         ids=list(ids),
@@ -104,7 +104,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # the inserted names are columns
+        """,  # the inserted names are columns, and no input of users
         counterparts,
     )
 

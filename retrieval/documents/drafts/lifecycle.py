@@ -81,8 +81,8 @@ def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = No
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
-        # Writers lock the same rows first. So every earlier writer has finished now, and every later one sees the
-        # status PUBLISHING.
+        # Writers lock the same rows before they write. So every earlier writer has finished now, and every later writer
+        # sees the status PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
         if not find_draft_changes(draft):

@@ -89,8 +89,8 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The order is reversed because the first entry of a file names the whole file, and the last one in a dict is
-        # kept.
+        # The first entry of a file names the whole file. The order is reversed, because a dict keeps the last entry of
+        # a key.
         yield from reversed(
             [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
         )

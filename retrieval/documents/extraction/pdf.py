@@ -117,7 +117,7 @@ def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# Programs write these where an author gave no title.
+# Fewer bookmarks than this are used only if no headings are found in the text.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]

@@ -29,7 +29,7 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# The most font sizes to the next line within a row, and to the next row.
+# Largest distances in font sizes. _TIGHT is between two lines of a row, _WIDEST_PITCH between two rows.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60

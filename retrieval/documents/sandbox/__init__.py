@@ -39,7 +39,7 @@ _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# After a job's own time, seconds to wait for the template's report on the job's end.
+# When a job's result was read, additional seconds to wait for the template process to report how the job ended.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -153,7 +153,8 @@ class TemplateProcess:
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            self._process.returncode = 0  # the template is no child of a forked process, which cannot wait for it
+            # a forked process cannot wait for the template process, because it is not its parent
+            self._process.returncode = 0
         self._lock = threading.RLock()
         self._control = self._process = None
         self.state = SandboxState()
@@ -212,14 +213,15 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # When the files on this side are closed, the template kills a job that is still running.
+            # The template process forks the job. When this side closes its ends of the pipes, the template process
+            # kills a job that is still running.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template was killed, or no process could be started. Neither depends on the file, so the job is
-                # tried again.
+                # The template process was killed, or no process could be started. Neither depends on the file, so the
+                # job is tried again.
                 if is_last:
                     raise
                 continue

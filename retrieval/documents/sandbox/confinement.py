@@ -117,7 +117,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# The number of the call, and the index of its flags argument.
+# The number of the system call, and the index of its flags argument, on x86_64 and on aarch64.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
 # Calls that are allowed with one value of an argument: numbers, index of the argument, value. An asyncio event loop

@@ -42,7 +42,7 @@ _IN_FORCE = """
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Number of the advisory lock for publishing, because there may be no published row to lock.
+# Number of the advisory lock for publishing. There may be no published row that could be locked instead.
 _PUBLISHING_LOCK = 0x7261_6770
 
 

@@ -87,7 +87,8 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
 # Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 (the
 # formula: "weak AND").
 
-# Operators in a formula. Evaluating a larger formula takes longer than reading the passages that it excludes.
+# Most operators in the tsquery that selects candidates. Evaluating a larger tsquery takes longer than reading the
+# passages that it excludes.
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
@@ -126,11 +127,11 @@ def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
 
     It is empty if no passage can.
     """
-    # The formula is smallest if large bounds come first. Common terms come last.
+    # The tsquery is smallest if the terms that can add most to a score come first. Common terms come last.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # While the formula is too large, its least significant term is removed, as if every passage contained the term. The
-    # formula then matches more passages than needed, and misses none.
+    # While the tsquery is too large, its least significant term is removed, as if every passage contained the term. The
+    # tsquery then matches more passages than needed, and misses none.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:

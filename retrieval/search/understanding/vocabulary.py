@@ -32,7 +32,7 @@ from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
-# Longer terms are not compared, because edit distances are stored in eight bits.
+# Terms with more letters than this are not compared, because edit distances are stored in eight bits.
 LONGEST_TERM = 64
 
 

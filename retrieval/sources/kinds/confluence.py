@@ -94,7 +94,7 @@ class _Rights:
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
         if found == _Subjects():
-            # The source's account can see the space, so the answer must name somebody. It is incomplete.
+            # The source's account can see the space, so a complete answer would name at least one user or group.
             raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 

@@ -65,7 +65,7 @@ INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Common names of fields. For a new stream, the first that it has is proposed.
+# Common names of fields. The form of a new stream proposes the first of these names that the stream has.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
