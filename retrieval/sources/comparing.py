@@ -331,8 +331,8 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
-                # again.
+                # If `submit` raises DocumentRejected, these lines are not reached. The item then keeps its earlier
+                # fingerprint, so that the next run reads it again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
                     content_hash,

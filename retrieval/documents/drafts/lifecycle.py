@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# Longest parts of a collection's slug and name in the working copy's. "-draft-" and the draft's number are added to the
-# slug.
+# The working copy's slug begins with at most _SLUG_LENGTH characters of the collection's slug, and "-draft-" and the
+# draft's number follow. The working copy's name has at most _NAME_LENGTH characters.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
 # Documents per transaction: a compromise between fewer commits and more frequent reports of progress.
 DOCUMENTS_A_STEP = 100

@@ -14,8 +14,9 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# In font sizes: the least space between two cells, between columns and between rows, and how much larger the space
-# between rows is than between lines of one row.
+# All in font sizes. _GAP is the least space between two cells, and _CORRIDOR between two columns. Lines whose heights
+# differ by less than _LEVEL are in one row. The space between two rows is larger than the space between the lines of a
+# row, by at least _ROW_SPACE.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
