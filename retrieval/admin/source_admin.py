@@ -117,7 +117,10 @@ def build_source_form(
 
 
 def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry of the list of kinds for each connector, or an entry with the reason why there are none."""
+    """Return an offer for each connector in the list of kinds.
+
+    If no connector can be used, the only offer has the reason.
+    """
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]

@@ -193,7 +193,10 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Return a function that detects an archive by its extension, which text files may also have."""
+    """Return a function that detects an archive by its signature and its extension.
+
+    The extension alone is not enough, because text files may also have it.
+    """
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -542,7 +545,7 @@ def is_page(name: str) -> bool:
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Return whether a file only belongs to the look of web pages: a style sheet, font, logo, icon or such picture.
+    """Return whether a file only serves to show web pages, such as a style sheet, a font, a logo or an icon.
 
     If the folder ``has_pages``, all pictures in folders with the usual names are included.
     """

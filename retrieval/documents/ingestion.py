@@ -247,7 +247,10 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
 
 
 def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indexes of the passages that need a new vector. The others have a stored one with an equal hash."""
+    """Return the indexes of the passages that need a new vector.
+
+    Each other passage gets the stored vector of a passage with an equal hash.
+    """
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)

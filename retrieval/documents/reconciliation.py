@@ -70,8 +70,8 @@ class Inconsistency:
 def find_inconsistencies() -> list[Inconsistency]:
     """Return all differences, sorted by collection.
 
-    Must not run inside a transaction, because it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are
-    by another embedder than the configured one.
+    Must not run inside a transaction, because it reads one snapshot in a transaction of its own. Raises:
+    ImproperEmbedder if the stored vectors are by another embedder than the configured one.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Return a hash of everything besides its text that a passage depends on."""
+    """Return a hash of everything that a passage depends on, except its text."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
@@ -158,7 +158,10 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 @contextmanager
 def _track_new_files() -> Iterator[list[str]]:
-    """Yield a list to which the block adds the names of files that it stored. If it fails, these files are deleted."""
+    """Yield a list to which the block adds the names of files that it stored.
+
+    If the block fails, these files are deleted.
+    """
     names: list[str] = []
     try:
         yield names

@@ -468,9 +468,9 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return all candidates.
+    """Return all candidates, each with a rank or with the reason why it has none.
 
-    The first ``top_k`` above the threshold get a rank, all others the reason in ``dropped``.
+    The first ``top_k`` candidates above the score threshold get a rank. All others get a reason in ``dropped``.
     """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []

@@ -445,7 +445,10 @@ class Comparison:
                 self._remove(item)
 
     def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Return the items of ``gone`` that have no documents. The others are kept, and wait for no consent."""
+        """Return the items of ``gone`` that have no documents.
+
+        The documents of the other items are kept, so these items do not wait for consent to a deletion.
+        """
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)

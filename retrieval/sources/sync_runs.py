@@ -169,8 +169,8 @@ def stop_run(source: Source) -> None:
 def delete_source(source: Source, *, with_documents: bool) -> int:
     """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
 
-    Otherwise its documents become like uploads. Raises: DocumentRejected if the collection's
-    documents may not be changed.
+    Documents that are not deleted become like uploads. Raises: DocumentRejected if the collection's documents may not
+    be changed.
     """
     removed = 0
     with transaction.atomic():

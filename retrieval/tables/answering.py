@@ -61,7 +61,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question selects; None if these are none or over half."""
+    """Return the rows of the passage's table that the question selects; None if it selects none or over half."""
     table = load_overlapping_table(passage, question)
     if table is None:
         return None

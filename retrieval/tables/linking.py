@@ -97,7 +97,7 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 @functools.lru_cache(maxsize=2_000)
 def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
-    """Return a number with the kind NUMBER or YEAR and its unit; None for other words."""
+    """Return the kind (NUMBER or YEAR), the number and its unit; None for other words."""
     norms = [_SYMBOLS.get(word, word) for word in words]
     unit = ""
     if len(norms) > 1 and norms[0] in _SYMBOLS.values():

@@ -268,7 +268,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield (start, end, break before, is prose) for each block and sentence of a region."""
+    """Yield (start, end, kind of break before it, is prose) for each block and sentence of a region."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -360,9 +360,9 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages above their limit.
+    """Halve passages that exceed their limit.
 
-    They may exceed it, because a text can have more tokens than its parts together.
+    A passage may exceed it, because a text can have more tokens than its parts together.
     """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])

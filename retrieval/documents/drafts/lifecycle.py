@@ -74,10 +74,10 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. If a
-    document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the draft is not
-    open, has no change, or has documents that are being read; PublicationRefused if a gate objects and there is no
-    reason.
+    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
+    recorded. If a document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the
+    draft is not open, has no change, or has documents that are being read; PublicationRefused if a gate objects and
+    there is no reason.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
@@ -129,7 +129,8 @@ def discard_draft(draft: Draft) -> Draft:
 def resume_draft(draft_id: int) -> Draft | None:
     """Continue copying, publishing or deleting the draft, until it is done. Return None if there was nothing to do.
 
-    An error is recorded in the row. Copying and deleting are retried; a failed publication goes back to the admin.
+    An error is recorded in the row. If copying or deleting fails, it is tried again. If publishing fails, it is
+    cancelled, and the admin sees the error.
     """
     draft = _lease_draft(draft_id)
     if draft is None:

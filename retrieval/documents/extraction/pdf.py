@@ -80,7 +80,10 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines with their shapes, and with their height if a space separates them from the text."""
+    """Return the highest and lowest lines of a page with their shapes (see ``_list_shapes``).
+
+    If a space separates a line from the text, the line's height on the page is returned too.
+    """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):

@@ -76,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Return the run without the rows of one piece at its ends, unless they are wrapped cells."""
+    """Return the run of rows without the rows of one piece at its ends, unless these rows are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []

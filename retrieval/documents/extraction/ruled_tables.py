@@ -170,7 +170,8 @@ def _read_grid(
 ) -> FoundTable | None:
     """Return the table whose cells are between rules; None for no table.
 
-    A cell that spans several rows is repeated in each of them.
+    ``level`` are the horizontal rules, ``upright`` the vertical rules. A cell that spans several rows is repeated in
+    each of them.
     """
     # A table without rules at its left and right sides ends where its horizontal rules end.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
@@ -239,7 +240,10 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the number of the cell at each row and column. A cell that spans several has the same number there."""
+    """Return the number of the cell at each row and column.
+
+    A cell that spans several rows or columns has the same number in all of them.
+    """
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 

@@ -279,7 +279,10 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group the printed rows that are one table row. Lines of a wrapped cell are closer, and have fewer pieces."""
+    """Group the printed rows that are one table row.
+
+    Lines of a wrapped cell are closer together than rows are, and have fewer pieces.
+    """
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [

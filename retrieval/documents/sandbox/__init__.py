@@ -100,7 +100,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send a message and open files to the template. Raises: SandboxUnavailable."""
+        """Send a message and open files to the template process, which forks the jobs. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)
@@ -149,7 +149,10 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close the copy of the parent's socket after a fork. The open copy would keep the parent's template alive."""
+        """Close the copy of the parent's socket after a fork.
+
+        The open copy would keep the parent's template process alive.
+        """
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -189,10 +192,11 @@ def run(
     """Return the value and the bytes that ``target`` ("package.module:function") returns for the file and arguments.
 
     The function gets the open file. It runs in its own process, within ``limits``, without network or database. Its
-    value must be JSON-serialisable. Value and bytes are untrusted. The template imports the modules in ``preload``, so
-    that later jobs start faster. ``still_wanted`` is called about ten times a second with the elapsed seconds; if it
-    returns False, the process is killed. Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed,
-    JobCancelled; SandboxUnavailable, also if a guard is missing that :func:`require_guards` demands.
+    value must be JSON-serialisable. Value and bytes are untrusted. The template process, which forks the jobs, imports
+    the modules in ``preload``, so that later jobs start faster. ``still_wanted`` is called about ten times a second
+    with the elapsed seconds; if it returns False, the process is killed. Raises: OSError if the file is gone;
+    LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if a guard is missing that
+    :func:`require_guards` demands.
     """
     job: SandboxJob = {
         "target": target,

@@ -180,8 +180,9 @@ def publish_profile(
 ) -> Publication:
     """Publish the version instead of the previous one.
 
-    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. Raises:
-    ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
+    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
+    recorded. Raises: ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is
+    no reason.
     """
     version.read()
     by = published_by.pk if published_by else None

@@ -123,9 +123,9 @@ def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for the passages with a term that is not common whose score can reach ``threshold``.
+    """Return a tsquery for the passages whose score can reach ``threshold``; empty if no passage can reach it.
 
-    It is empty if no passage can.
+    The passages must contain a term that is not common.
     """
     # The tsquery is smallest if the terms that can add most to a score come first. Common terms come last.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
@@ -161,8 +161,8 @@ class _Formula:
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return a tsquery for the terms from index ``place`` on.
 
-        It is empty if the terms before suffice, and None if the sum cannot reach ``needed``. ``is_candidate`` says that
-        a term before is not common.
+        It is empty if the terms before ``place`` suffice, and None if the bounds of the terms cannot sum to ``needed``.
+        ``is_candidate`` says that a term before ``place`` is not common.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -216,7 +216,7 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms with upper bounds of their scores. Terms without a lexeme of ``matching`` are common."""
+        """The terms with upper bounds of their scores. A term is common if no lexeme of it is in ``matching``."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)

@@ -52,13 +52,13 @@ def compute_similarity(term: str, other: str, edits: int) -> float:
 
 
 def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
-    """Return the edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
+    """Return the edit distances between ``others`` and ``term`` without its last letters.
 
-    The shape is (endings + 1, len(others)). Row j is also the distance between ``term`` and each other word plus the
-    last j letters of ``term``, because a shared ending adds no distance. Insertion, deletion, substitution and
-    transposition of neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection
-    and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` <
-    len(term).
+    The shape is (endings + 1, len(others)). Row j is for ``term`` without its last j letters. It is also the distance
+    between ``term`` and each other word plus the last j letters of ``term``, because a shared ending adds no distance.
+    Insertion, deletion, substitution and transposition of neighbours count one each (optimal string alignment; Damerau,
+    "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM
+    characters, 0 <= ``endings`` < len(term).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
@@ -219,7 +219,7 @@ def read_document_frequencies(
 def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
     """Return the lexemes with the first letter of ``lexeme`` and ``shortest`` to ``longest`` letters.
 
-    They are sent as one string, because rows take longer.
+    The database sends them as one string, because sending rows takes longer.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -213,9 +213,9 @@ class ConfluenceConnector(WikiConnector):
         return rights.name_readers(admitted)
 
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
-        """Return the readers that both admit.
+        """Return the readers that both ``one`` and ``other`` admit.
 
-        Members of a group are requested only if the other side does not name it.
+        The members of a group are requested only if it is not in both.
         """
         if one.is_everybody:
             return other
@@ -238,7 +238,7 @@ class ConfluenceConnector(WikiConnector):
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
         """Return the members of the group.
 
-        If they cannot be read, the group has none, so that nobody gets too many rights.
+        If the members cannot be read, the result is empty, so that nobody gets too many rights.
         """
         if group not in rights.members:
             try:

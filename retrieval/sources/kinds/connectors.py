@@ -388,7 +388,7 @@ class ConnectorSource(Connector):
 def _find_values(value: Any, path: str) -> list[Any]:
     """Return the values at a path such as fields.description.
 
-    For a list in the path, each of its entries has values.
+    If a value on the path is a list, the values in all its entries are returned.
     """
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
