@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# Deliveries are deleted after this time, because they contain questions.
+# Ended deliveries are deleted after this time, because they contain questions.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 

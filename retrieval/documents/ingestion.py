@@ -119,7 +119,7 @@ QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# Called with the number of embedded passages and the total.
+# A function that is called with the number of embedded passages and the total.
 Progress = Callable[[int, int], None]
 
 

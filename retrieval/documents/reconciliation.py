@@ -159,7 +159,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Sorted, because all writers must lock lexemes in the same order.
+# Lexemes are sorted, because all writers must lock them in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}

@@ -169,7 +169,8 @@ def _track_new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # The commit may have succeeded although the connection was lost.
+                # The commit may have succeeded although the connection was lost. So a file that a document uses is
+                # kept.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:

@@ -103,7 +103,7 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
         return ()
     key = _build_key(filters, ordered)
     # The key contains the version of each collection, which changes with the metadata of its documents. So only the
-    # days of change may be out of date, by a minute.
+    # days on which documents changed may be out of date, by at most a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 

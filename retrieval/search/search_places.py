@@ -25,7 +25,7 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
     """Wait for a place to search. Raises: SearchBusy if too many searches wait already, or none ends in time."""
-    # A waiting search gives its database connection back, because running searches need it.
+    # The database connection is given back, because running searches may need it.
     database.release_connections()
     if not _queue.acquire(blocking=False):
         _refuse()

@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items of each kind. Its counts include all.
+# The log of a run names at most this many items of each kind. The log's counts include all items.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -270,7 +270,7 @@ class Comparison:
             if reason := find_reason_not_to_add(self._source.collection):
                 raise SourceRefused(reason) from error
             self._record_failure(found, item, str(error))
-        # The links of an item that cannot be read are followed as before.
+        # If an item cannot be read, the links that it had before are followed.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:

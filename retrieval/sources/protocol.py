@@ -128,7 +128,7 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
-    # False if programs send the documents instead.
+    # Whether runs read the source. False if programs send the documents instead.
     is_read = True
     # Whether the source's form asks for the address of a server.
     has_address = True

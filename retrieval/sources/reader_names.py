@@ -17,7 +17,7 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# On this site, the name of all who may read the collection.
+# A name on this site that means all readers of the collection.
 ALL = "*"
 
 

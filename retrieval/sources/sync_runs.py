@@ -192,6 +192,6 @@ def finish_in_process(run: SourceRun) -> SourceRun:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run whose time was over continues at once. After an error, it waits for its next attempt.
+        # A run whose attempt ran out of time continues at once. After an error, a run waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

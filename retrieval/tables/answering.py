@@ -77,7 +77,7 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Matching rows show all columns if there are at most this many columns, or at most this many rows.
+# Matching rows show all columns if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 

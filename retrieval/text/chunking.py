@@ -132,7 +132,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one.
+# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one token.
 _CHARS_PER_TOKEN = 16
 
 

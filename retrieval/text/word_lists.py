@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("languages")
-# The languages' common file, and the one whose keys the others may have.
+# SHARED is the name of the file for all languages. The files of the other languages may only have keys that the file
+# COMPLETE has.
 SHARED, COMPLETE = "any", "en"
 _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 

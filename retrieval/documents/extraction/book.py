@@ -98,7 +98,8 @@ def _read_contents(
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # The HTML parser would take all text after an empty <title/> as the title.
+        # The file is parsed as XML first, because the HTML parser would take all text after an empty <title/> as the
+        # title.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):

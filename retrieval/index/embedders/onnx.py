@@ -64,7 +64,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
     prompts: Prompts
     graph_path: Path
-    # Threads per call. More hardly speed up a short text, and take CPU cores from other processes.
+    # Threads per call. More threads hardly speed up a short text, and take CPU cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:

@@ -442,7 +442,7 @@ def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dic
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # If the groups are missing in a record, nobody may read it.
+        # If the groups are missing in a record, no group may read its document.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 

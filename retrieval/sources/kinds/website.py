@@ -222,7 +222,8 @@ class WebsiteConnector(HttpConnector):
             target = join_address(response.url, response.headers["location"])
             if normalise_address(target) != item.key:
                 return self._follow_redirect(item, target)
-            # The site redirects to the same address until the client sends its cookie.
+            # The site redirects to the same address until the client sends its cookie. So the address is requested
+            # again.
             response = self._request(item.key, {})
         if item.is_entry:
             check_listing(response)
@@ -385,7 +386,7 @@ def normalise_address(url: str) -> str:
     So a page has only one address. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # Nothing else is changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
+    # Other parts are not changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
