@@ -34,7 +34,7 @@ def list_locked_out(collection: Collection) -> list[str]:
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
     """Return whether the user may change the collection's settings and grants.
 
-    A manager's grant is enough. If staff need no grant, so is the permission to change collections.
+    A manager's grant is enough. If staff need no grant, the permission to change collections is enough too.
     """
     has_permission = request.user.has_perm("retrieval.change_collection")
     if collection is None or collection.pk is None:

@@ -28,7 +28,8 @@ WAITING = "Waits for its turn: reading this file takes long, and so does one tha
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads it.
+# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads the
+# document.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
 

@@ -182,8 +182,8 @@ def search(
     completes the question. Without a model, two searches run: one for the question alone, one for the question joined
     with the earlier questions. A given ``method`` is searched as its authors published it, without these additions.
     ``profile`` and ``reranker`` replace the published ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
-    Every passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried`` maps
-    chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
+    Every returned passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried``
+    maps chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
 
     Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
     SearchUnavailable if both retrievers fail.

@@ -25,7 +25,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# Seconds that a request waits to be drawn, and how many requests may wait in a process.
+# Seconds that a request for a picture waits, and how many such requests may wait in a process.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 

@@ -16,7 +16,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, strip_titl
 
 
 def extract_saved_page(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the page and its frames. The page is the part that the file names, or else the first."""
+    """Return the text of the page and its frames. The page is the part that the file names, or else the first part."""
     message = email.message_from_bytes(data, policy=email.policy.default)
     parts = [part for part in message.walk() if part.get_content_type() in ("text/html", "application/xhtml+xml")]
     start = str(message.get_param("start") or "").strip("<>")

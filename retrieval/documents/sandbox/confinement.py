@@ -199,7 +199,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without capabilities has only the rights of an owner of files.
+        # The capabilities are dropped, because root without them has only the rights of an owner of files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
         # Landlock must come before the filter of system calls, which refuses what Landlock needs to open.

@@ -51,9 +51,9 @@ _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is certainly ``meant`` with one typing error. Both are in lower case.
 
-    Two exchanged neighbours are certain. A missing or extra letter is certain only if ``typed`` is no word of the
-    language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964.
+    Two exchanged neighbouring letters are certain. A missing or extra letter is certain only if ``typed`` is no word of
+    the language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for
+    Computer Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False

@@ -152,9 +152,9 @@ def expand_term(
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
     Ties are broken by frequency, then alphabet. The result is empty if a term is too short, too long or not only
-    letters. A weight is the similarity times the idf of the most frequent expansion, because the rarest one is often a
-    misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the collections over which
-    frequencies are summed.
+    letters. The weight of an expansion is the similarity times the idf of the most frequent expansion, because the
+    rarest one is often a misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the
+    collections over which frequencies are summed.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):

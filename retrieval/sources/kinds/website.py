@@ -156,7 +156,8 @@ _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# If more than this share of a page's words are missing in the page that it calls its original, it is a page of its own.
+# A page is a document of its own if more than this share of its words are missing in the page that it names as its
+# original.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
