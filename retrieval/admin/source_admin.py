@@ -117,9 +117,9 @@ def build_source_form(
 
 
 def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an offer for each connector in the list of kinds.
+    """Return an entry of the list of kinds for each connector that the user may use.
 
-    If no connector can be used, the only offer has the reason.
+    If this site cannot use connectors, the only entry has the reason.
     """
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():

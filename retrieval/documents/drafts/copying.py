@@ -113,7 +113,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Copy the chunks of documents, with the vectors of every embedder, in ``collection``.
+    """Copy the chunks of documents and the vectors of every embedder to the documents' copies in ``collection``.
 
     ``counterparts`` maps the id of each document to the id of its copy. An equal chunk of the copy keeps its id if the
     fingerprints of both indexes are equal. Must run before the texts are copied, because the fingerprints are stored

@@ -215,7 +215,7 @@ class ConfluenceConnector(WikiConnector):
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
         """Return the readers that both ``one`` and ``other`` admit.
 
-        The members of a group are requested only if it is not in both.
+        Members of groups are requested only if one of the two names a group or user that the other does not name.
         """
         if one.is_everybody:
             return other
@@ -238,7 +238,7 @@ class ConfluenceConnector(WikiConnector):
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
         """Return the members of the group.
 
-        If the members cannot be read, the result is empty, so that nobody gets too many rights.
+        If the members cannot be read, the result is empty, so that no user gets too many rights.
         """
         if group not in rights.members:
             try:
