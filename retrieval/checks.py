@@ -37,7 +37,7 @@ def check_calibration(**_: Any) -> list[CheckMessage]:
         if find_calibration(name) is None:
             return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
-        pass  # `check_backends` reports it
+        pass  # `check_backends` reports the error
     return []
 
 

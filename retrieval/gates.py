@@ -53,7 +53,7 @@ def find_objections(subject: Publishable) -> tuple[Objection, ...]:
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # Otherwise a failed query would roll back the caller's transaction.
+            # The block is a savepoint, so that a failed query does not roll back the caller's transaction.
             with transaction.atomic():
                 objections += gate.find_objections(subject)
         except Exception as error:

@@ -84,4 +84,4 @@ class QuestionGenerator(Protocol):
     name: str
 
     def generate(self, text: str, heading_path: Sequence[str], language: str) -> list[str]:
-        """Return at most two questions in the passage's language; none if it answers none."""
+        """Return at most two questions in the passage's language; none if the passage answers no question."""

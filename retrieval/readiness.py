@@ -24,7 +24,8 @@ from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
 
-# Versions below WANTED can corrupt an index. Versions below NEEDED cannot scan an index iteratively.
+# pgvector's versions below PGVECTOR_WANTED can corrupt an index. Its versions below PGVECTOR_NEEDED cannot scan an
+# index iteratively.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 _FILES = add_group(CheckGroup())

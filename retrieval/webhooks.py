@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# Deliveries are deleted after this time, because they contain questions.
+# Ended deliveries are deleted after this time, because they contain questions.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -59,7 +59,8 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
     """Attempt a delivery once and return it; None if it could not be leased.
 
-    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time.
+    Its status is DONE after a 2xx answer, FAILED if another attempt cannot help, and otherwise WAITING. A receiver gets
+    one delivery at a time.
     """
     delivery = _lease(delivery_id)
     if delivery is None:
@@ -88,10 +89,13 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _lease(delivery_id: int) -> WebhookDelivery | None:
-    """Lease the delivery if it is due and its receiver has no other; else it is enqueued later."""
+    """Lease the delivery if it is due, and if no other delivery to its receiver is running.
+
+    If another one is running, this delivery is enqueued again later.
+    """
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # The lock lets a second worker see what the first has leased.
+        # Workers lock the webhook one after the other, so that the second sees what the first has leased.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:
@@ -104,7 +108,10 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Return the answer's status; no redirect is followed, because the signature is for one address."""
+    """Send the delivery, and return the status of the receiver's answer.
+
+    A redirect is not followed, because the signature is for one address.
+    """
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, object] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()

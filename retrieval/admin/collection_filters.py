@@ -122,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # The default queryset would demand a permission for all collections.
+        # Django's queryset would be empty for a user without the permission for all collections.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

@@ -69,7 +69,8 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # Switching it off changes the readers of all documents at once, so they must be changeable now.
+        # Switching the option takes_readers off changes the readers of all documents at once, so the collection must be
+        # changeable now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
@@ -116,7 +117,10 @@ def build_source_form(
 
 
 def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry of the list of kinds for each connector, or an entry with the reason why there are none."""
+    """Return an entry of the list of kinds for each connector that the user may use.
+
+    If this site cannot use connectors, the only entry has the reason.
+    """
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
@@ -125,7 +129,7 @@ def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obst
 
 
 RUNS_SHOWN = 20
-# If a form has more groups of fields, they are collapsed at first.
+# If a form has more than this many groups of fields, the groups are collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
@@ -263,7 +267,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         is_tried = self._was_only_previewed(obj)
         if is_tried:
-            # While half of the fields are chosen, a run would show readers documents that should be closed to them.
+            # The source is paused, because a run with only half of the fields chosen would show readers documents that
+            # should be closed to them.
             obj.is_paused = True
         save_source(obj)
         warn_about_removed_secret(request, obj)

@@ -85,7 +85,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     asked = wanted.validated_data
     method = asked.get("method") or "default"
     try:
-        # A refused search reads nothing.
+        # The filters are built within the slot, so that a refused search does not read the database.
         with wait_for_search_slot():
             result = search(
                 asked["query"],

@@ -58,7 +58,7 @@ class ExternalIdConverter(StringConverter):
 
 
 class MaySend(StaffWithPermission):
-    # A PUT that replaces a document also needs the permission to change documents; it is checked later.
+    # A PUT that replaces a document also needs the permission to change documents, which is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
@@ -261,7 +261,8 @@ def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, A
 
 
 def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
-    # A group whose name begins like a mail address would admit the account with this address.
+    # A group whose name begins with the prefix of mail addresses would admit the account with this address, so it is
+    # left out.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_reader, readers.get("users", ())))
 

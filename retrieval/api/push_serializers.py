@@ -15,7 +15,8 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# Programs' clocks differ a little. A time far in the future would make all later states out of date.
+# A time may be in the future by at most this much, because programs' clocks differ a little. A time far in the future
+# would make all later states out of date.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 

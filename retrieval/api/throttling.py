@@ -18,7 +18,8 @@ from retrieval.models import RequestCount
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN_AFTER = timedelta(days=2)
-# Requests of one caller lock the same row one after another, so no commit waits for the disk.
+# Requests of one caller lock the same row one after another. So that they do not wait for the disk while it is locked,
+# NOT_WAITING makes the commit not wait.
 _COUNT = f"""
     INSERT INTO retrieval_requestcount AS counted (key, calls, since)
     SELECT %(key)s, 1, %(now)s WHERE {NOT_WAITING}
@@ -60,7 +61,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # On a full disk, nothing can be counted, but reading must stay possible.
+            # If the disk is full, requests cannot be counted, but reading must stay possible.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())

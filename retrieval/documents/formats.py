@@ -85,7 +85,8 @@ SOURCE_CODE = {
 }
 
 
-# Entries of an archive. A Word document has a few dozen; Word refuses far fewer than this.
+# Most entries of an archive. A Word document has a few dozen. Word itself refuses documents with far fewer entries than
+# this.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -192,7 +193,10 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Return a function that detects an archive by its extension, which text files may also have."""
+    """Return a function that detects an archive by its signature and its extension.
+
+    The extension alone is not enough, because text files may also have it.
+    """
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -490,7 +494,8 @@ def detect_format(data: bytes, filename: str) -> Format:
     if found and found.media_type == XLS and is_text_table(data):
         # Some programs save HTML tables or delimited text as .xls, because Excel opens them.
         return found
-    # A format with a signature would have been detected, so the extension is wrong.
+    # If the file had the format of its extension, the format's signature would have been detected. So the extension is
+    # wrong.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
@@ -540,7 +545,7 @@ def is_page(name: str) -> bool:
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Return whether a file only belongs to the look of web pages: a style sheet, font, logo, icon or such picture.
+    """Return whether a file only serves to show web pages, such as a style sheet, a font, a logo or an icon.
 
     If the folder ``has_pages``, all pictures in folders with the usual names are included.
     """

@@ -111,14 +111,15 @@ logger = logging.getLogger(__name__)
 SITE_AWAITED = timedelta(minutes=1)
 # Texts that are embedded between two heartbeats. The number is large enough to use several CPU cores.
 EMBEDDING_BATCH = 64
-# Larger passages have several topics, and their vectors match none of them well. Some embedders would allow them.
+# Passages larger than this have several topics, and their vectors match none of the topics well. Some embedders would
+# allow larger passages.
 LARGEST_CHUNK_TOKENS = 350
 # Reading a document above either limit takes more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# Called with the number of embedded passages and the total.
+# A function that is called with the number of embedded passages and the total.
 Progress = Callable[[int, int], None]
 
 
@@ -246,7 +247,10 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
 
 
 def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indexes of the passages that need a new vector. The others have a stored one with an equal hash."""
+    """Return the indexes of the passages that need a new vector.
+
+    Each other passage gets the stored vector of a passage with an equal hash.
+    """
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)

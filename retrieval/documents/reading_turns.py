@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# When a slow document ends, it enqueues the next. This delay is used if that failed.
+# The job of a slow document enqueues the next slow document when it ends. If that failed, the next one is tried after
+# this delay.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads it.
+# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads the
+# document.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
 
@@ -82,6 +84,6 @@ def _take_turn(document: Document) -> bool:
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # If the lease was lost, saving the text will detect it.
+        # The update changes no row if the lease was lost. Saving the text will detect it.
         document.held().update(is_slow=True)
         return True

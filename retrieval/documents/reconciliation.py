@@ -35,7 +35,7 @@ CHECKS_KEPT = 30
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Relative difference of sums of the same lengths, added in another order.
+# Largest relative difference between two sums of the same lengths that were added in a different order.
 LENGTH_TOLERANCE = 1e-6
 
 
@@ -70,8 +70,8 @@ class Inconsistency:
 def find_inconsistencies() -> list[Inconsistency]:
     """Return all differences, sorted by collection.
 
-    Must not run inside a transaction, because it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are
-    by another embedder than the configured one.
+    Must not run inside a transaction, because it reads one snapshot in a transaction of its own. Raises:
+    ImproperEmbedder if the stored vectors are by another embedder than the configured one.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
@@ -159,7 +159,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Sorted, because all writers must lock lexemes in the same order.
+# Lexemes are sorted, because all writers must lock them in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -226,7 +226,7 @@ def _read_again(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # If there is no fingerprint, ingestion replaces all passages.
+        # ``recipe`` is a fingerprint. If it is empty, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue_document(document)
         return

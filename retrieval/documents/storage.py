@@ -17,7 +17,7 @@ class WholeFileStorage(FileSystemStorage):
         try:
             return super()._save(name, content)  # type: ignore[misc, no-any-return]
         except OSError:
-            # Names are random, so no other file has this name.
+            # The incomplete file is deleted. Names are random, so no other file has this name.
             self.delete(name)
             raise
 

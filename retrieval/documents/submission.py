@@ -39,12 +39,14 @@ logger = logging.getLogger(__name__)
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Return a hash of everything besides its text that a passage depends on."""
+    """Return a hash of everything that a passage depends on, except its text."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        1,  # A setting until version 0.2. If it were missing, all documents would be read again.
+        # This was a setting until version 0.2. Removing it would change the hash, so that all documents would be read
+        # again.
+        1,
         embedder.name,
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
@@ -156,7 +158,10 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 @contextmanager
 def _track_new_files() -> Iterator[list[str]]:
-    """Yield a list to which the block adds the names of files that it stored. If it fails, these files are deleted."""
+    """Yield a list to which the block adds the names of files that it stored.
+
+    If the block fails, these files are deleted.
+    """
     names: list[str] = []
     try:
         yield names
@@ -164,7 +169,8 @@ def _track_new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # The commit may have succeeded although the connection was lost.
+                # The commit may have succeeded although the connection was lost. So a file that a document uses is
+                # kept.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:

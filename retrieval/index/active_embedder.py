@@ -40,7 +40,10 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Create new threads and an empty cache. After a fork the threads are gone, and a lock may be held forever."""
+    """Create new threads and an empty cache.
+
+    After a fork, the threads are gone, and a lock that one of them had may never be released.
+    """
     global _begun, _threads
     _begun = Recent(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")

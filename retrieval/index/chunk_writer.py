@@ -53,7 +53,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        # A binary COPY converts nothing, so the types must be the columns'.
+        # A binary COPY converts no values, so the types must be equal to the types of the columns.
         copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
             copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
@@ -173,7 +173,8 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # PostgreSQL would otherwise analyse the text again for each use of the search vector.
+            # The subquery is materialized, because PostgreSQL would otherwise analyse the text again for each use of
+            # the search vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,

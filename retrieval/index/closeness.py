@@ -55,11 +55,14 @@ class Calibration:
     vector_weight: float | None = None
 
     def convert_to_closeness(self, cosine: float) -> float:
-        """Convert the cosine of question and passage: 0 if unrelated, 1 if typical for an answer; no bounds."""
+        """Convert the cosine of question and passage. 0 is unrelated, 1 is typical for an answer.
+
+        The result may be below 0 or above 1.
+        """
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
     def convert_to_likeness(self, cosine: float) -> float:
-        """Convert the cosine of two texts: 0 if unrelated, 1 for equal texts; may be negative."""
+        """Convert the cosine of two texts. 0 is unrelated, 1 is equal. The result may be negative."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
     def convert_to_cosine(self, likeness: float) -> float:
@@ -67,7 +70,7 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# ``answering`` is above the median of .46, so that as many answerable questions are refused as with
+# ``answering`` is above the fitted median of .46, so that as many answerable questions are refused as with
 # multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}

@@ -25,8 +25,8 @@ FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# With this policy, a join with a coordinator's table fetches the needed rows from the shards. Otherwise Citus would
-# send all documents to every node. With the second setting, SET LOCAL also applies on the nodes.
+# The first setting lets a join with a coordinator's table fetch only the needed rows from the shards. Otherwise Citus
+# would send all documents to every node. The second setting lets SET LOCAL also apply on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4

@@ -54,7 +54,7 @@ def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embe
     vectors until they restart. Raises: EmbeddingFailed.
     """
     with transaction.atomic():
-        # Writers of passages lock these rows first.
+        # Writers of passages lock these rows first, so no passage is written until this transaction ends.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
         _encode_missing(row, wanted, report)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)

@@ -17,7 +17,7 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Building takes twice as long as with M = 16, and a third as many neighbours are missed.
+# Building takes twice as long as with M = 16, but only a third as many neighbours are missed.
 M = 24
 EF_CONSTRUCTION = 128
 # Bytes of a node in the graph besides its vector: addresses of its neighbours, and a header.

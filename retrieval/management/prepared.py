@@ -31,7 +31,7 @@ class PreparedCommand(BaseCommand):
             raise CommandError(
                 f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
-        # Not on standard output, which another program may read.
+        # The message is not written to standard output, because another program may read that.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
 

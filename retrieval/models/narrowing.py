@@ -29,9 +29,9 @@ def name_reader(address: str) -> str:
 
 
 def _list_names(user: AnyUser) -> list[str]:
-    """Return the names that admit the user: groups, and confirmed mail addresses with their prefix.
+    """Return the names that admit the user: groups, and confirmed mail addresses with the prefix `mail:`.
 
-    A group whose name begins with the prefix is left out.
+    A group whose name begins with this prefix is left out.
     """
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)

@@ -20,7 +20,7 @@ STALE_MINUTES = 60
 # The kind of sources that are not read, because programs send their documents.
 PUSH = "push"
 
-# As a value of ``readers``: all readers of the collection may read the item.
+# This value of ``readers`` means that all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
 # Options that name the server to which a secret is sent, and the encryption. If they change, the secret is removed.
@@ -167,7 +167,7 @@ class SourceItem(models.Model):
         CHANGED = "changed", _("changed")
         UNCHANGED = "unchanged", _("unchanged")
         FAILED = "failed", _("failed")
-        # A redirect or a page that is no document: its links are followed, its content is not stored.
+        # A redirect, or a page that is no document. Its links are followed, and its content is not stored.
         PASSED = "passed", _("not a document")
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")

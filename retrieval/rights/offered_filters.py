@@ -37,7 +37,7 @@ from retrieval.types import SearchFilters
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# Fields whose values are a member of their own in the API's `filters`.
+# The API's `filters` has a member of its own for the values of each of these fields.
 _PARTS = {"language": "languages", "format": "formats"}
 # Each member of a list is a value. Objects and empty texts are not values.
 _VALUES_SQL = """
@@ -102,7 +102,8 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # The version of a collection changes with its metadata. Only the days of change may be a minute out of date.
+    # The key contains the version of each collection, which changes with the metadata of its documents. So only the
+    # days on which documents changed may be out of date, by at most a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 

@@ -40,7 +40,7 @@ from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 VALUE_COLUMNS = {"language": "language", "format": "media_type"}
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
-# A double can represent every number of this many digits.
+# Numbers with at most this many digits are within the range of a double.
 _NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
 
 Row = TypeVar("Row", bound=Model)
@@ -65,7 +65,7 @@ def build_unrestricted_filters(collection: str = "", **wanted: object) -> Search
 def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # A named document also chooses its collection.
+    # If the request names documents, it also searches collections that are otherwise searched only by name.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:

@@ -91,7 +91,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# The number of hits, best first, whose short sections are completed.
+# The number of best hits whose short sections are completed.
 _WHOLE_SECTIONS = 3
 
 

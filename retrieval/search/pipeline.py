@@ -182,8 +182,8 @@ def search(
     completes the question. Without a model, two searches run: one for the question alone, one for the question joined
     with the earlier questions. A given ``method`` is searched as its authors published it, without these additions.
     ``profile`` and ``reranker`` replace the published ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
-    Every passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried`` maps
-    chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
+    Every returned passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried``
+    maps chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
 
     Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
     SearchUnavailable if both retrievers fail.
@@ -272,7 +272,8 @@ def _retrieve_and_fuse(
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
     if tried:
-        # Stored questions only help passages that pass the filters. Tried questions must do the same.
+        # A stored question helps only passages that pass the filters. The same must be true of a question that is only
+        # tried.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
@@ -424,7 +425,7 @@ def _rank_candidates(
             fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Only these boosts need the metadata of documents, which cost a query.
+        # Loading the metadata of documents takes a database query. Only these boosts need them.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
@@ -467,9 +468,9 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return all candidates.
+    """Return all candidates, each with a rank or with the reason why it has none.
 
-    The first ``top_k`` above the threshold get a rank, all others the reason in ``dropped``.
+    The first ``top_k`` candidates above the score threshold get a rank. All others get a reason in ``dropped``.
     """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []

@@ -12,10 +12,10 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each search uses two of the retrievers' 16 threads; the other threads are for answers.
+# Each search uses two of the retrievers' 16 threads. The other threads are for answers.
 SEARCHES_AT_ONCE = 2
-# A processor of a small machine can search about this number in the time below. A request beyond it is refused
-# at once, so that the processor is free for pages.
+# A processor of a small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS. A request beyond this
+# number is refused at once, so that the processor is free for pages.
 SEARCHES_WAITING, SEARCH_WAIT_SECONDS = 8, 1.0
 
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
@@ -25,7 +25,7 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
     """Wait for a place to search. Raises: SearchBusy if too many searches wait already, or none ends in time."""
-    # Running searches need the connections of waiting ones.
+    # The database connection is given back, because running searches may need it.
     database.release_connections()
     if not _queue.acquire(blocking=False):
         _refuse()

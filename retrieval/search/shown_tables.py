@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table is shown from this weight on. A table that contains the best hit weighs 2, the second 1, and so on; columns
-# and cells that the question names add to it.
+# A table is shown if it has at least this weight. A table that contains the best hit weighs 2, a table that contains
+# the second hit 1, and so on. Columns and cells that the question names add to the weight.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")

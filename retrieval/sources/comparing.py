@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items of each kind. Its counts include all.
+# The log of a run names at most this many items of each kind. The log's counts include all items.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -125,8 +125,8 @@ def hash_known_formats() -> str:
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# Seconds to list the items, and to read them. The sum is less than the time limit of a task. If there is not enough
-# time, the next attempt continues.
+# An attempt may list items for LISTING_SECONDS and read them for WORKING_SECONDS. The sum is less than the time limit
+# of a task. If there is not enough time, the next attempt continues.
 LISTING_SECONDS = 8 * 60.0
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
@@ -155,7 +155,8 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # How many items, counted from the first listed one, are all saved. A failed item or a deletion ends the count.
+        # ``_saved`` is the number of items, counted from the first listed one, that are all saved. A failed item or a
+        # deletion ends the count.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
@@ -229,7 +230,8 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # The item changed after an earlier attempt, and the next run will not list it, so it is read again now.
+            # The item changed after an earlier attempt of this run had read it. The next run will not list it, so it is
+            # read again now.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._take_readers(self._readers, found, item)
@@ -268,7 +270,7 @@ class Comparison:
             if reason := find_reason_not_to_add(self._source.collection):
                 raise SourceRefused(reason) from error
             self._record_failure(found, item, str(error))
-        # The links of an item that cannot be read are followed as before.
+        # If an item cannot be read, the links that it had before are followed.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
@@ -329,8 +331,8 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # If the document was refused, the earlier fingerprint is kept, so that the next run reads the item
-                # again.
+                # If `submit` raises DocumentRejected, these lines are not reached. The item then keeps its earlier
+                # fingerprint, so that the next run reads it again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
                     content_hash,
@@ -443,7 +445,10 @@ class Comparison:
                 self._remove(item)
 
     def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Return the items of ``gone`` that have no documents. The others are kept, and wait for no consent."""
+        """Return the items of ``gone`` that have no documents.
+
+        The documents of the other items are kept, so these items do not wait for consent to a deletion.
+        """
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)

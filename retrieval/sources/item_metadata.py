@@ -29,7 +29,10 @@ def combine_metadata(
 
 
 def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the source's metadata, and the groups that may read the item's document."""
+    """Return the source's metadata, with the groups that may read the item's document.
+
+    The item's own metadata are not included, except its groups.
+    """
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
         # If a source gives no readers, the source's metadata override the item's, also for groups.

@@ -128,9 +128,9 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
-    # False if programs send the documents instead.
+    # Whether runs read the source. False if programs send the documents instead.
     is_read = True
-    # Whether the form has the address of a server.
+    # Whether the source's form asks for the address of a server.
     has_address = True
     # Whether an item that is not listed any more is deleted. False for a feed, which lists only its newest entries.
     lists_everything = True

@@ -115,7 +115,7 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
                 raise PushForbidden(
                     f"{push.external_id[:100]} is there already, and your account may not change documents."
                 )
-            # A new format changes the name, but the document keeps its id.
+            # If the item is sent in another format, its name changes, but the document keeps its id.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
         metadata = combine_pushed(item, source_metadata) if is_described else None

@@ -17,7 +17,7 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# On this site, the name of all who may read the collection.
+# A name on this site that means all readers of the collection.
 ALL = "*"
 
 
@@ -105,8 +105,8 @@ class NameTable:
             else:
                 named.add(group)
         for user in readers.users:
-            # If the table has a group here for this name, the name is a group in the source. A user with the same name
-            # must not get the group's rights.
+            # If the table of names has a group of this site for this name, the name is a group in the source. A user
+            # with the same name must not get the group's rights.
             here = self._here.get(user, user)
             if "@" in here:
                 named.add(name_reader(here))

@@ -169,8 +169,8 @@ def stop_run(source: Source) -> None:
 def delete_source(source: Source, *, with_documents: bool) -> int:
     """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
 
-    Otherwise its documents become like uploads. Raises: DocumentRejected if the collection's
-    documents may not be changed.
+    Documents that are not deleted become like uploads. Raises: DocumentRejected if the collection's documents may not
+    be changed.
     """
     removed = 0
     with transaction.atomic():
@@ -192,6 +192,6 @@ def finish_in_process(run: SourceRun) -> SourceRun:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run whose time was over continues at once. After an error, it waits for its next attempt.
+        # A run whose attempt ran out of time continues at once. After an error, a run waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

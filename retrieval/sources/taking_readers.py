@@ -20,8 +20,8 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# How many names the log of a run lists: readers for whom documents were opened, as many for whom they were closed, and
-# unknown names.
+# The log of a run lists at most MOST_NAMED readers for whom documents were opened, as many for whom documents were
+# closed, and _MOST_UNKNOWN unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"

@@ -61,7 +61,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question selects; None if these are none or over half."""
+    """Return the rows of the passage's table that the question selects; None if it selects none or over half."""
     table = load_overlapping_table(passage, question)
     if table is None:
         return None
@@ -77,7 +77,7 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Matching rows show all columns if there are at most this many columns, or at most this many rows.
+# Matching rows show all columns if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 

@@ -60,7 +60,7 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        reading = replace(reading, order=None)  # the cell without a number may be the highest
+        reading = replace(reading, order=None)  # the row whose cell has no number may be the highest
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS

@@ -95,7 +95,8 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if reading.answer != table.subject_column and any(
             isinstance(cell, str) and len(make_cell_keys(cell)) > 2 for cell in cells
         ):
-            return _build_rows_result(rows)  # the cells may contain lists
+            # the rows are shown instead of a count, because the cells may contain lists
+            return _build_rows_result(rows)
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
             return _build_rows_result(rows)

@@ -23,8 +23,8 @@ _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
 # A year, but not a season such as 2004–05.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
 _LONGEST_SUMMARY = 30
+# Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
 _MEASURES = frozenset(map(make_singular, read_words("tables", "measures")))
 
 

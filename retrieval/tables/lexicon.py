@@ -46,7 +46,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # ROWS is a word of the table's caption, which means the table's rows.
+    # ROWS is a word of the question that is also in the table's caption. Such a word means the table's rows.
     ROWS = auto()
     FILLER = auto()
 

@@ -72,7 +72,7 @@ class _Linked:
     whole: Sequence[QuestionSpan] | None
 
 
-# Cached, because several steps link the same question.
+# The result is cached, because several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     return _Linker(question, _read_words(question), table).link()
@@ -97,7 +97,7 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 @functools.lru_cache(maxsize=2_000)
 def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
-    """Return a number with the kind NUMBER or YEAR and its unit; None for other words."""
+    """Return the kind (NUMBER or YEAR), the number and its unit; None for other words."""
     norms = [_SYMBOLS.get(word, word) for word in words]
     unit = ""
     if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -111,7 +111,7 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
         norms, scale = [scaled[1]], 1e3
     value = NUMBERS.get(norms[0])
     if value is None:
-        # People do not type three decimals: 200.000 inwoners.
+        # A point before three digits separates thousands (200.000 inwoners), because people do not type three decimals.
         digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
         value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
     if value is None:
@@ -137,7 +137,7 @@ class _Words:
     word: Word | None
 
 
-# A question is linked to several tables.
+# The result is cached, because a question is linked to several tables.
 @functools.lru_cache(maxsize=8)
 def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words]]:
     """Return the tokens of the question, and all runs of at most `_LONGEST_SPAN` of them, the longest first."""

@@ -194,7 +194,7 @@ def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Longer cells have no label, because questions do not quote them.
+# Cells longer than this have no label, because questions do not quote them.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")

@@ -92,7 +92,8 @@ def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A list that is longer, and whose items are longer than _LONG_ITEMS on average, is split into paragraphs.
+# A list that is longer than _LONG_LIST, and whose items are longer than _LONG_ITEMS on average, is split into
+# paragraphs.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
@@ -445,7 +446,8 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # The answer to a question in a heading may have several paragraphs, to other questions only one.
+            # The answer to a question in a heading may have several paragraphs. The answer to another question has only
+            # one.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

@@ -100,7 +100,7 @@ def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are only repeated in the next passage if it is the last and short.
+        # Code and tables are repeated in the next passage only if the next passage is the last one and short.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -132,7 +132,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one.
+# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one token.
 _CHARS_PER_TOKEN = 16
 
 
@@ -268,7 +268,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield (start, end, break before, is prose) for each block and sentence of a region."""
+    """Yield (start, end, kind of break before it, is prose) for each block and sentence of a region."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -360,9 +360,9 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages above their limit.
+    """Halve passages that exceed their limit.
 
-    They may exceed it, because a text can have more tokens than its parts together.
+    A passage may exceed it, because a text can have more tokens than its parts together.
     """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])

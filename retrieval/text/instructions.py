@@ -21,7 +21,7 @@ RULES = {
 }
 # Orders such as "Say that". They are found only next to an instruction, because manuals are full of orders.
 ORDER = re.compile("|".join(read_patterns("instructions", "order")), re.IGNORECASE)
-# Places stored with a document.
+# Most places of instructions that are stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 

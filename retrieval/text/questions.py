@@ -14,7 +14,7 @@ from retrieval.text.word_lists import fill_in
 LEAST_LIKENESS = 0.9
 """The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
-# If two kinds begin at the same word, the first counts.
+# If two kinds match at the same word, the kind that is first here counts.
 _KINDS = {
     kind: re.compile(fill_in(rf"\b<{kind}>\b", "questions"), re.IGNORECASE)
     for kind in ("when", "who", "where", "why", "how_many", "how")

@@ -33,7 +33,7 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
-    """Yield (start, end, break before) of each sentence, list item and paragraph of ``text[start:end]``.
+    """Yield (start, end, kind of break before it) for each sentence, list item and paragraph of ``text[start:end]``.
 
     Together they contain every character except white space. None begins or ends with white space.
     """

@@ -34,7 +34,7 @@ _SEPARATORS = re.compile(r"[\W_]")
 # Separators between two names. Hyphens and apostrophes are within a name.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
-# With these characters, PostgreSQL finds a path, tag or entity, and swallows the next word.
+# If a text contains these characters, PostgreSQL finds a path, tag or entity in it, and swallows the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
 # Dimensions such as 1920x1080, 10 × 20 × 30 mm and M8x40.

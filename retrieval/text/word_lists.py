@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("languages")
-# The languages' common file, and the one whose keys the others may have.
+# SHARED is the name of the file for all languages. The files of the other languages may only have keys that the file
+# COMPLETE has.
 SHARED, COMPLETE = "any", "en"
 _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
@@ -64,12 +65,12 @@ def join_lists(sections: dict[str, Any], name: str) -> str:
 
 
 def read_words(section: str, name: str) -> frozenset[str]:
-    """Return the words of all languages."""
+    """Return the words in the list ``name`` of a section, of all languages."""
     return frozenset(join_lists(read_sections(section), name).split())
 
 
 def read_phrases(section: str, name: str) -> tuple[str, ...]:
-    """Return the phrases of all languages."""
+    """Return the phrases in the list ``name`` of a section, of all languages."""
     lists = (words.get(name, "") for words in read_sections(section).values())
     return tuple(phrase for phrases in lists if phrases for phrase in phrases.split("|"))
 
@@ -84,7 +85,10 @@ def read_patterns(section: str, rule: str) -> list[str]:
 
 
 def fill_in(pattern: str, section: str, code: str = SHARED) -> str:
-    """Return the pattern with the alternatives of its sets. Raises: UnknownWords if no language has one."""
+    """Return the pattern, in which the alternatives of a set of words replace each <set>.
+
+    Raises: UnknownWords if no language has the set.
+    """
     return _SET.sub(lambda name: f"(?:{_join_alternatives(section, name[1], code)})", pattern)
 
 

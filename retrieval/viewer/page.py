@@ -31,8 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Longer documents, and those with more possible markup, are shown as text. Rendering a million characters of prose
-# takes half a second, a million characters of possible markup a hundred times as long.
+# Documents with more characters or more possible marks than this are shown as text. Rendering a million characters of
+# prose takes half a second. A million characters of possible markup take a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
@@ -195,7 +195,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
-        # Who may read this document may also read the titles of its collection's documents.
+        # A user who may read this document may also read the titles of its collection's documents.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -208,7 +208,7 @@ def _build_markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    # The passage may be text that is not shown, such as the address of a link.
+    # A passage without a mark is text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:

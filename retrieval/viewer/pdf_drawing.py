@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import Box, PrintedPage, find_surrou
 from retrieval.documents.extraction.printed_tables import replace_by_tables
 
 WIDTH_PIXELS = 1400
-# Larger pages are drawn smaller, so that a picture takes less than 40 MB of memory.
+# Pages with more pixels than this are drawn smaller, so that a picture takes less than 40 MB of memory.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500

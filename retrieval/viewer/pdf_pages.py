@@ -25,7 +25,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# Seconds that a request waits to be drawn, and how many requests may wait in a process.
+# Seconds that a request for a picture waits, and how many such requests may wait in a process.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 
@@ -34,7 +34,7 @@ Source = sandbox.Source
 Box = tuple[int, int, int, int]
 """Left, top, width and height on a page, in 1/10,000 of the page."""
 
-# Measuring a page has its own slots, because a reader waits for it.
+# Pages are measured in `_measuring_slots` and drawn in `_drawing_slots`, because a reader waits for the measurement.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
 DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
@@ -143,7 +143,7 @@ def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, 
     except TimeoutError as error:
         raise PageBusy(str(error)) from error
     except (OSError, sandbox.SandboxUnavailable) as error:
-        # Not the file's fault, so the failure is not remembered.
+        # The file did not cause this failure, so the failure is not remembered.
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxError as error:
         raise _record_failure(content_hash, number, f"Page {number}: {error}") from error

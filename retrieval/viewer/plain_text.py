@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# Length of the HTML's parts. A browser lays out only the parts that are near the window.
+# Characters in a part of the HTML. A browser lays out only the parts that are near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

@@ -29,11 +29,11 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
-    """Make the documents in ``collection`` with the sources of ``documents`` equal to them, in one transaction.
+    """Copy ``documents`` to the documents with the same sources in ``collection``, in one transaction.
 
     If a document or passage exists on both sides, its copy keeps its id, so that citations stay valid. A copy of a
-    document that was not read yet is read in its new collection. All ``documents`` must be of one collection, with the
-    same text-search configuration.
+    document that was not read yet is read in its new collection. All ``documents`` must be of one collection, which has
+    the same text-search configuration as ``collection``.
     """
     if not documents:
         return
@@ -56,7 +56,10 @@ def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parame
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Insert or update rows for these documents and their parents. Return the copy's id for each of ``ids``."""
+    """Insert or update the copies of the documents ``ids`` and of their parents.
+
+    Return the copy's id for each of ``ids``.
+    """
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
@@ -74,7 +77,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         )
         SELECT other.id, copied.id
         FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-        """,  # the inserted names are columns
+        """,  # the inserted names are columns, and no input of users
         {},
         collection=collection.pk,
         ids=list(ids),
@@ -104,16 +107,17 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # the inserted names are columns
+        """,  # the inserted names are columns, and no input of users
         counterparts,
     )
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Copy the chunks of each key of ``counterparts`` to its value, with the vectors of every embedder.
+    """Copy the chunks of documents and the vectors of every embedder to the documents' copies in ``collection``.
 
-    An equal chunk keeps its id if the fingerprints of both indexes are equal. Must run before the texts are copied,
-    because the fingerprints are stored with the texts.
+    ``counterparts`` maps the id of each document to the id of its copy. An equal chunk of the copy keeps its id if the
+    fingerprints of both indexes are equal. Must run before the texts are copied, because the fingerprints are stored
+    with the texts.
     """
     statistics = lock_statistics(collection.pk)
     rows = _execute_for_pairs(

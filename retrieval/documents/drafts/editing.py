@@ -37,7 +37,8 @@ def find_reason_not_to_change(collection: Collection) -> str:
 def find_reason_not_to_add(collection: Collection) -> str:
     """Return why no source may add documents to the collection now, as a sentence; empty if a source may.
 
-    The reason differs from ``find_reason_not_to_change``, which advises to work in a draft: a source cannot.
+    The reason of ``find_reason_not_to_change`` advises to work in a draft. This reason does not, because a source
+    cannot work in a draft.
     """
     reason = find_reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:

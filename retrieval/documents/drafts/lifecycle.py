@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# Longest parts of a collection's slug and name in the working copy's. "-draft-" and the draft's number are added to the
-# slug.
+# The working copy's slug begins with at most _SLUG_LENGTH characters of the collection's slug, and "-draft-" and the
+# draft's number follow. The working copy's name has at most _NAME_LENGTH characters.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
 # Documents per transaction: a compromise between fewer commits and more frequent reports of progress.
 DOCUMENTS_A_STEP = 100
@@ -74,15 +74,15 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. If a
-    document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the draft is not
-    open, has no change, or has documents that are being read; PublicationRefused if a gate objects and there is no
-    reason.
+    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
+    recorded. If a document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the
+    draft is not open, has no change, or has documents that are being read; PublicationRefused if a gate objects and
+    there is no reason.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
-        # Writers lock the same rows first. So every earlier writer has finished now, and every later one sees the
-        # status PUBLISHING.
+        # Writers lock the same rows before they write. So every earlier writer has finished now, and every later writer
+        # sees the status PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
         if not find_draft_changes(draft):
@@ -129,7 +129,8 @@ def discard_draft(draft: Draft) -> Draft:
 def resume_draft(draft_id: int) -> Draft | None:
     """Continue copying, publishing or deleting the draft, until it is done. Return None if there was nothing to do.
 
-    An error is recorded in the row. Copying and deleting are retried; a failed publication goes back to the admin.
+    An error is recorded in the row. If copying or deleting fails, it is tried again. If publishing fails, it is
+    cancelled, and the admin sees the error.
     """
     draft = _lease_draft(draft_id)
     if draft is None:

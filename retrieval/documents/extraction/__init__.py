@@ -19,9 +19,10 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Sect
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
-# libxml2's error code for exhausted memory, which lxml raises as a syntax error.
+# libxml2's error code for exhausted memory. lxml raises a syntax error with this code.
 _XML_NO_MEMORY = 2
-# For these formats, lost words are detected here. The extractors of other formats do it themselves.
+# For these formats, this module detects words that the extractor lost. The extractors of other formats detect lost
+# words themselves.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 

@@ -58,7 +58,8 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # In UTF-16 each ASCII character has a zero byte beside it.
+                    # In UTF-16 each ASCII character has a zero byte beside it, so zero bytes are removed before the
+                    # search.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -189,7 +190,8 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # If the checksum differs, the entry was renamed later, and this name is out of date.
+        # The field contains a checksum of the entry's name. If it differs, the entry was renamed later, and the name in
+        # the field is out of date.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]

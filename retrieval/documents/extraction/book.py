@@ -89,8 +89,8 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The order is reversed because the first entry of a file names the whole file, and the last one in a dict is
-        # kept.
+        # The first entry of a file names the whole file. The order is reversed, because a dict keeps the last entry of
+        # a key.
         yield from reversed(
             [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
         )
@@ -98,7 +98,8 @@ def _read_contents(
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # The HTML parser would take all text after an empty <title/> as the title.
+        # The file is parsed as XML first, because the HTML parser would take all text after an empty <title/> as the
+        # title.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):

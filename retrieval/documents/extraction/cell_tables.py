@@ -59,7 +59,8 @@ class CellTable(NamedTuple):
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
     """Return the parts of the table in ``rows``. ``head`` contains the first rows, at most ``HEAD``, as cells."""
     first, last = _find_names(head, list(spans))
-    # In a title from a CSV file, two spaces come from a comma at which the sentence was split into cells.
+    # A comma in a title splits it into two cells of a CSV file, and the second cell begins with a space. So two spaces
+    # in the joined cells were a comma.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
@@ -153,7 +154,7 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # Years may be column names, other numbers may not.
+    # A row that has only numbers has no column names, unless a number is a period such as a year.
     is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False

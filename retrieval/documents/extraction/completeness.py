@@ -13,7 +13,8 @@ _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
 _MARK = re.compile(
     "[\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
 )
-# Most characters to search for joined words, which takes about a second. Words that are not searched are lost.
+# Most characters that are searched for joined words, which takes about a second. Words that were not searched for
+# because of this limit count as lost.
 _MOST_SEARCHED = 2_000_000_000
 
 

@@ -20,7 +20,8 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# Cells of sheets are not compared here, because the text has a number as it is shown, and the XML as it is stored.
+# Cells of sheets are not compared here. The extracted text has a number as it is shown, but the XML has it as it is
+# stored.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),

@@ -86,7 +86,8 @@ def _decode(data: bytes, declared: str) -> str | None:
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
     codec = find_codec(match[1].decode("ascii")) if match else ""
-    # In a UTF-16 page the declaration could not have been found, so a declared UTF-16 is wrong.
+    # The declaration is searched for as ASCII bytes, so it cannot be found in a UTF-16 page. A declaration of UTF-16 is
+    # therefore wrong.
     return "" if codec.startswith("utf-16") else codec
 
 

@@ -112,7 +112,7 @@ def _prepare_text(source: str, media_type: str) -> str:
     # Macros without arguments that the document defines are replaced by their text.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
-    # A chapter that another file includes has no document environment.
+    # A chapter that another file includes has no document environment, so one is added.
     is_whole = "\\begin{document}" in source
     return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 

@@ -20,17 +20,18 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, S
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
-# An element is the main one if it has at least this share of the page's letters outside links. The share is higher for
-# an article, because a page may have several.
+# An element with one of these tags is the main one if it has at least this share of the page's letters outside links.
+# The share is higher for an article, because a page may have several articles.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# Words outside the main element are reported if there are at least this many, with this share of all words.
+# Words outside the main element are reported if there are at least this many, and if they are at least this share of
+# all words.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of small parts that belong to the site and not to the page. The second group is used only for parts that
-# are mostly links.
+# Class names of small parts that belong to the site and not to the page. _LINKED_PART is used only for parts that are
+# mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -42,16 +43,16 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A shorter <noscript> usually only says that JavaScript is needed.
+# A <noscript> with fewer words than this usually only says that JavaScript is needed.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# If a cell of a table that contains another table has more letters, the outer table is only layout.
+# A table that contains another table is only layout if one of its cells has more letters than this.
 _LONGEST_CELL = 300
-# If all definitions of a list are shorter and have one paragraph, each entry becomes a list item.
+# Each entry of a definition list becomes a list item if all definitions are shorter than this and have one paragraph.
 _LONGEST_DEFINITION = 1_000
 # A table of contents has at least this many links and this share of linked letters. Its title is at most this long.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
@@ -67,9 +68,9 @@ _SENTENCE = frozenset(
 _SENTENCE |= HEADINGS.keys()
 # The text of a picture within a sentence, such as a key or a smiley, is at most this long.
 _LONGEST_SIGN = 12
-# A button with at least this many words may be a question; "Copy" and "Read more" are shorter.
+# A button with at least this many words may be a question. "Copy" and "Read more" have fewer words.
 _FEWEST_QUESTION_WORDS = 3
-# Longer lists of options are usually countries or years, so only the chosen options are written.
+# A list with more options than this usually contains countries or years, so only the chosen options are written.
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
@@ -138,7 +139,8 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
     """Return the root of the page; None for an empty page. Raises: DocumentRejected if the parser would lose words."""
-    # The parser drops elements below 255 levels unless huge_tree is set, which a page with unclosed tags may have.
+    # A page with unclosed tags may have more than 255 levels of elements. The parser drops deeper elements unless
+    # huge_tree is set.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):

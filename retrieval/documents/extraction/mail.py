@@ -84,7 +84,8 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain-text form of a mail up to this length that mentions HTML or a browser only refers to the HTML form.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# If both forms of a mail have at least this many words that the other lacks, both are used.
+# One form of a mail (text or HTML) is enough if it lacks at most this share or this number of the other form's words.
+# Otherwise both forms are used.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -93,7 +94,7 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail adds the message's length before it, and notes of its own after it.
+    # Apple Mail writes the message's length before the message, and notes of its own after it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
@@ -215,7 +216,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # Escaped, because Markdown would find headings and code in plain text.
+        # The text is escaped, because Markdown would find headings and code in plain text.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -373,7 +374,7 @@ def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # From addresses that semicolons separate, the library returns only the first.
+        # If semicolons separate the addresses, the library returns only the first address.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # the library's parsers raise these for damaged headers
         text = raw

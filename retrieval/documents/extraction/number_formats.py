@@ -76,7 +76,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
-        # the format shows zero as a dash
+        # The format shows zero only as a sign such as a dash, so zero is shown in the format of positive numbers.
         return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
@@ -135,7 +135,8 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Text tokens become private-use characters. Digits stay, because they may be the denominator of a fraction.
+    # Text in the format becomes private-use characters, so that only placeholders and signs are found in the pattern.
+    # Digits stay, because they may be the denominator of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)

@@ -47,7 +47,7 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A list definition may have no levels, and name the style that has them.
+        # A list definition may have no levels of its own. It then names the style that has them.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:

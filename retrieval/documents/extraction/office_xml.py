@@ -32,7 +32,7 @@ _PLAIN_TYPES = {
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",
 }
-# Strict OOXML (ISO 29500) has its own namespaces. The libraries can only read the transitional ones.
+# Strict OOXML (ISO 29500) has namespaces of its own. The libraries can only read the namespaces of transitional OOXML.
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}

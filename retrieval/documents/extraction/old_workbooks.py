@@ -45,7 +45,7 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    # xlrd raises any exception; then the other library reads the file
+    # xlrd may raise any exception. The other library then reads the file.
     except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)

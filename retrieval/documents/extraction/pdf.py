@@ -80,7 +80,10 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines with their shapes, and with their height if a space separates them from the text."""
+    """Return the highest and lowest lines of a page with their shapes (see ``_list_shapes``).
+
+    If a space separates a line from the text, the line's height on the page is returned too.
+    """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -117,7 +120,7 @@ def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# Programs write these where an author gave no title.
+# Fewer bookmarks than this are used only if no headings are found in the text.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]

@@ -27,9 +27,9 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # A gap of at least this many line heights separates parts of a line.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A superscript or subscript is at most _MARK_SIZE times as high as the line's other characters, and above or below the
-# base line by these shares of their height. The base line is _DESCENT of the height above the lower side of a
-# character.
+# A superscript or subscript has at most _MARK_SIZE times the height of the other characters of its line. It is above
+# the base line by at least _RAISED times their height, or below the base line by at least -_LOWERED times their height.
+# The base line is above the lower side of a character by _DESCENT times its height.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -67,7 +67,8 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # Per character: 1 for a superscript, -1 for a subscript. The base is the last character that is neither.
+        # ``_marks`` has 1 for each superscript, -1 for each subscript, and 0 for each other character. ``_base`` is the
+        # last of the other characters.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -80,14 +81,14 @@ class _Writer:
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
-        # pdfium reports the end of a line before and after a superscript.
+        # pdfium reports the end of a line before and after a superscript, although the line continues.
         if self.may_end and not ((mark or any(self._marks[-1:])) and self._continues_line(box)):
             self.end_line()
         is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
             last = self._boxes[-1]
             height = max(last[3] - last[1], 1.0)
-            # After a superscript, the line continues at the height before it.
+            # After a superscript, the line continues at the height that it had before the superscript.
             base, middle = self._base[0], box[1] + box[3]
             rise = min(abs(middle - last[1] - last[3]), abs(middle - base[1] - base[3])) / 2
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
@@ -296,7 +297,7 @@ def needs_ocr(page: Any, printed: PrintedPage) -> bool:
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
-    # A page with few letters is a scan if a picture covers it; the letters may be a stamp.
+    # A page with few letters is a scan if a picture covers it, because the letters may be only a stamp.
     images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height

@@ -181,13 +181,13 @@ def _find_word_start(line: PrintedLine, left: float) -> int | None:
     return at if line.text[at - 1 : at] == " " else None
 
 
-# Running titles are within this share of the page's height from its top or bottom. Many programs write them first or
-# last.
+# Running titles are at most this share of the page's height away from its top or bottom. Many programs write them
+# before or after all other lines of the page.
 _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
-# The next line of a column is at most this many font sizes below.
+# In a column, a line is at most this many font sizes below the line before it.
 _CLOSE = 2.5
 _LEVEL = 0.5
 

@@ -29,7 +29,7 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# The most font sizes to the next line within a row, and to the next row.
+# Largest distances in font sizes. _TIGHT is between two lines of a row, _WIDEST_PITCH between two rows.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60
@@ -76,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Return the run without the rows of one piece at its ends, unless they are wrapped cells."""
+    """Return the run of rows without the rows of one piece at its ends, unless these rows are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []

@@ -130,7 +130,7 @@ def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
         for line, below in pairwise(page.lines)
         if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
     ]
-    # A low percentile, because large distances are between paragraphs.
+    # A low percentile is used, because the large distances are between paragraphs and not between lines.
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
 
 

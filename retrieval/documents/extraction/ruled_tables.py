@@ -30,7 +30,7 @@ _DRAWN = 0.7
 _FULL_SHARE = 0.5
 _LONGEST_CELL = 400
 _MOST_BANDS = 500
-# The next line of a row is at most this many font sizes below.
+# In a row, a line is at most this many font sizes below the line before it.
 _TIGHT = 1.5
 
 
@@ -123,7 +123,8 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # If every other row is shaded, the boxes have equal widths and do not meet.
+    # If every other row of a table is shaded, the boxes have equal widths and do not meet. So their rules are grouped
+    # by their ends.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -169,9 +170,10 @@ def _read_grid(
 ) -> FoundTable | None:
     """Return the table whose cells are between rules; None for no table.
 
-    A cell that spans several rows is repeated in each of them.
+    ``level`` are the horizontal rules, ``upright`` the vertical rules. A cell that spans several rows is repeated in
+    each of them.
     """
-    # Some tables have no rules at their left and right sides. The horizontal rules end there.
+    # A table without rules at its left and right sides ends where its horizontal rules end.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
@@ -238,7 +240,10 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the number of the cell at each row and column. A cell that spans several has the same number there."""
+    """Return the number of the cell at each row and column.
+
+    A cell that spans several rows or columns has the same number in all of them.
+    """
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 

@@ -68,7 +68,10 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop these hidden rows and columns. Do not pass rows hidden by a filter or a group: users can show them."""
+        """Drop these hidden rows and columns.
+
+        Do not pass rows that a filter or a group hides, because users can show them.
+        """
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]

@@ -16,7 +16,7 @@ def find_signed_content(data: bytes) -> bytes | None:
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
         signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # The elements are version, digests, content, certificates, signers.
+        # The elements of ``signed`` are version, digests, content, certificates, signers.
         wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):

@@ -14,8 +14,9 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# In font sizes: the least space between two cells, between columns and between rows, and how much larger the space
-# between rows is than between lines of one row.
+# All in font sizes. _GAP is the least space between two cells, and _CORRIDOR between two columns. Lines whose heights
+# differ by less than _LEVEL are in one row. The space between two rows is larger than the space between the lines of a
+# row, by at least _ROW_SPACE.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -278,7 +279,10 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group the printed rows that are one table row. Lines of a wrapped cell are closer, and have fewer pieces."""
+    """Group the printed rows that are one table row.
+
+    Lines of a wrapped cell are closer together than rows are, and have fewer pieces.
+    """
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [

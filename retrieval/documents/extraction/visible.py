@@ -85,7 +85,7 @@ def _find_control_pairs(
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
-            # A control may name an element that contains the hidden one.
+            # A control may name an element that contains the hidden element.
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
         if is_control(element) and has_sign(element):

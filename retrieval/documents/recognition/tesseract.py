@@ -161,8 +161,8 @@ def _find_turn(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # On a picture that lies on its side, the confidence is low even if the turn is right. So it is measured after
-    # turning.
+    # If a picture lies on its side, the confidence is low even if the turn is right. So the confidence is measured
+    # after the picture was turned.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0

@@ -39,7 +39,7 @@ _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# After a job's own time, seconds to wait for the template's report on the job's end.
+# When a job's result was read, additional seconds to wait for the template process to report how the job ended.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -100,7 +100,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send a message and open files to the template. Raises: SandboxUnavailable."""
+        """Send a message and open files to the template process, which forks the jobs. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)
@@ -149,11 +149,15 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close the copy of the parent's socket after a fork. The open copy would keep the parent's template alive."""
+        """Close the copy of the parent's socket after a fork.
+
+        The open copy would keep the parent's template process alive.
+        """
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            self._process.returncode = 0  # the template is no child of a forked process, which cannot wait for it
+            # a forked process cannot wait for the template process, because it is not its parent
+            self._process.returncode = 0
         self._lock = threading.RLock()
         self._control = self._process = None
         self.state = SandboxState()
@@ -188,10 +192,11 @@ def run(
     """Return the value and the bytes that ``target`` ("package.module:function") returns for the file and arguments.
 
     The function gets the open file. It runs in its own process, within ``limits``, without network or database. Its
-    value must be JSON-serialisable. Value and bytes are untrusted. The template imports the modules in ``preload``, so
-    that later jobs start faster. ``still_wanted`` is called about ten times a second with the elapsed seconds; if it
-    returns False, the process is killed. Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed,
-    JobCancelled; SandboxUnavailable, also if a guard is missing that :func:`require_guards` demands.
+    value must be JSON-serialisable. Value and bytes are untrusted. The template process, which forks the jobs, imports
+    the modules in ``preload``, so that later jobs start faster. ``still_wanted`` is called about ten times a second
+    with the elapsed seconds; if it returns False, the process is killed. Raises: OSError if the file is gone;
+    LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if a guard is missing that
+    :func:`require_guards` demands.
     """
     job: SandboxJob = {
         "target": target,
@@ -212,14 +217,15 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # When the files on this side are closed, the template kills a job that is still running.
+            # The template process forks the job. When this side closes its ends of the pipes, the template process
+            # kills a job that is still running.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template was killed, or no process could be started. Neither depends on the file, so the job is
-                # tried again.
+                # The template process was killed, or no process could be started. Neither depends on the file, so the
+                # job is tried again.
                 if is_last:
                     raise
                 continue

@@ -117,7 +117,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# The number of the call, and the index of its flags argument.
+# The number of the system call, and the index of its flags argument, on x86_64 and on aarch64.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
 # Calls that are allowed with one value of an argument: numbers, index of the argument, value. An asyncio event loop
@@ -199,7 +199,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without capabilities has only the rights of an owner of files.
+        # The capabilities are dropped, because root without them has only the rights of an owner of files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
         # Landlock must come before the filter of system calls, which refuses what Landlock needs to open.

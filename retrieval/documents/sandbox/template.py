@@ -81,7 +81,7 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # A signal is only written to the pipe if it has a handler.
+        # Python writes a signal to the pipe only if the signal has a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
@@ -160,7 +160,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
         try:
             head, body = _call_target(job, guards)
         except MemoryError:
-            # A constant, because there may be no memory to allocate.
+            # A constant is written, because there may be no memory to allocate for a message.
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
@@ -171,7 +171,8 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
 
 
 def _close_other_descriptors(data: int, result: int) -> None:
-    # Both first get higher numbers, because one could be overwritten by the other.
+    # Both descriptors first get numbers above _RESULT, because the first `dup2` could otherwise overwrite the other
+    # descriptor.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)

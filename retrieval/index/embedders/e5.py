@@ -235,9 +235,10 @@ def find_weights() -> Path | None:
 
 
 def build_sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the tokenizer as a serialized SentencePiece model, which gives the ids of the weights' file.
+    """Return the tokenizer as a serialized SentencePiece model.
 
-    XLM-RoBERTa normalizes text by SentencePiece's rule nmt_nfkc.
+    Its token ids are equal to the ids in the file of weights. XLM-RoBERTa normalizes text by SentencePiece's rule
+    nmt_nfkc.
     """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 

@@ -61,7 +61,8 @@ class _EncoderGraph:
         """Return the model as bytes. Raises: ValueError above 2 GB, the limit of ONNX."""
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
-        # ONNX Runtime 1.20 and later can read opset 20 and IR 10. Otherwise `onnx` writes newer versions.
+        # The versions are set, because ONNX Runtime 1.20 and later can read opset 20 and IR 10. Otherwise `onnx` writes
+        # newer versions.
         model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],

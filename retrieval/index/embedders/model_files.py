@@ -123,7 +123,7 @@ def fetch_model(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
-    # If the mark cannot be written, the next start asks the hub again.
+    # If the file COMPLETE cannot be written, the next start asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()
     return folder
@@ -144,7 +144,7 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The client shows two progress bars; the other one counts files.
+            # The hub's client shows two progress bars. The other bar counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

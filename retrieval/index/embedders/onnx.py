@@ -64,7 +64,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
     prompts: Prompts
     graph_path: Path
-    # Threads per call. More hardly speed up a short text, and take CPU cores from other processes.
+    # Threads per call. More threads hardly speed up a short text, and take CPU cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
@@ -237,9 +237,9 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        If the model's files name a pooling, the last layer is pooled. Otherwise the model's sentence vector is used,
-        and without one the mean of the last layer. Raises: ValueError if both outputs are missing, and the errors of
-        :meth:`Dense.load`.
+        If the model's files name a pooling, the last layer is pooled. Otherwise the model's sentence vector is used, or
+        the mean of the last layer if there is no sentence vector. Raises: ValueError if both outputs are missing, and
+        the errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []

@@ -42,7 +42,7 @@ _IN_FORCE = """
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Number of the advisory lock for publishing, because there may be no published row to lock.
+# Number of the advisory lock for publishing. There may be no published row that could be locked instead.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
@@ -180,8 +180,9 @@ def publish_profile(
 ) -> Publication:
     """Publish the version instead of the previous one.
 
-    Gates are checks that may object to a publication. Then ``override`` must give a reason, which is recorded. Raises:
-    ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
+    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
+    recorded. Raises: ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is
+    no reason.
     """
     version.read()
     by = published_by.pk if published_by else None

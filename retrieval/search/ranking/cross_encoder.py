@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# The most tokens of a question and a passage together. The longer text is cut first.
+# The most tokens of a question and a passage together. The longer of the two is cut first.
 MAX_TOKENS = 512
 # After a failure, seconds until loading the model is tried again.
 RETRIED_AFTER_SECONDS = 60.0

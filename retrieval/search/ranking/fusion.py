@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def apply_boosts(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """Return the candidates, best first, after each boost whose key and value their ``metadata`` contain.
+    """Return the candidates, best first, after adding each boost whose key and value their ``metadata`` contain.
 
     ``metadata`` is by chunk id. A value that is a list matches if any member does.
     """
@@ -52,11 +52,12 @@ def apply_boosts(
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """Return the candidates in the order of their scores with the reranker's scores ``judged``, best first.
+    """Return the candidates, best first, after the reranker's scores ``judged`` changed their scores.
 
-    With a ``rerank_weight``, a candidate's score grows by weight × standard deviation of the fused scores × z-score of
-    its judgement. A candidate without a judgement gets the lowest z-score. Without a ``rerank_weight``, the judgement
-    is the score, and candidates without one are dropped.
+    If there is a ``rerank_weight``, a candidate's score grows by weight × standard deviation of the fused scores ×
+    z-score of the reranker's score. A candidate that the reranker did not score gets the lowest z-score. If there is no
+    ``rerank_weight``, the reranker's score replaces the fused score, and candidates that the reranker did not score are
+    dropped.
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)

@@ -21,7 +21,7 @@ PAUSE_SECONDS = 0.1
 # The scores of 100 passages take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# Passages in one request: TEI's default maximum, and a number for other servers.
+# Most passages in one request. TEI_BATCH is TEI's default maximum, and BATCH is for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
 # Additional fields of a request. vLLM refuses long texts unless it may cut them; -1 cuts them at the model's limit.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {

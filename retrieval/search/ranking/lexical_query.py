@@ -87,7 +87,8 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
 # Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 (the
 # formula: "weak AND").
 
-# Operators in a formula. Evaluating a larger formula takes longer than reading the passages that it excludes.
+# Most operators in the tsquery that selects candidates. Evaluating a larger tsquery takes longer than reading the
+# passages that it excludes.
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
@@ -122,15 +123,15 @@ def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for the passages with a term that is not common whose score can reach ``threshold``.
+    """Return a tsquery for the passages whose score can reach ``threshold``; empty if no passage can reach it.
 
-    It is empty if no passage can.
+    The passages must contain a term that is not common.
     """
-    # The formula is smallest if large bounds come first. Common terms come last.
+    # The tsquery is smallest if the terms that can add most to a score come first. Common terms come last.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # While the formula is too large, its least significant term is removed, as if every passage contained the term. The
-    # formula then matches more passages than needed, and misses none.
+    # While the tsquery is too large, its least significant term is removed, as if every passage contained the term. The
+    # tsquery then matches more passages than needed, and misses none.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
@@ -160,8 +161,8 @@ class _Formula:
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return a tsquery for the terms from index ``place`` on.
 
-        It is empty if the terms before suffice, and None if the sum cannot reach ``needed``. ``is_candidate`` says that
-        a term before is not common.
+        It is empty if the terms before ``place`` suffice, and None if the bounds of the terms cannot sum to ``needed``.
+        ``is_candidate`` says that a term before ``place`` is not common.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -215,7 +216,7 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms with upper bounds of their scores. Terms without a lexeme of ``matching`` are common."""
+        """The terms with upper bounds of their scores. A term is common if no lexeme of it is in ``matching``."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)

@@ -210,7 +210,7 @@ class Bm25Ranker(Ranker):
 def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
     """Return ids and BM25 scores of the ``depth`` best passages, best first.
 
-    The rarest terms are searched first. The search widens until no passage outside can have a higher score.
+    The rarest terms are searched first. The search widens until no other passage can have a higher score.
     """
     try:
         passing, passing_values = build_document_condition(filters)

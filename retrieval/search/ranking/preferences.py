@@ -70,7 +70,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # A small addition to the loss, because rounding may make equal scores differ in their last digit.
+    # Scores are lowered by slightly more than the lead, because rounding may make equal scores differ in their last
+    # digit.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

@@ -172,7 +172,7 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
-    # The order of addition changes single-precision sums.
+    # Rows are sorted by id, because the order of addition changes single-precision sums.
     stored = {pk: known[pk] for pk in sorted(known)}
     return [_collect_candidate_data(results, stored) for results in searches]
 

@@ -32,8 +32,8 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 
 # Up to this many rows, comparing every row is exact and as fast as the index.
 EXACT_UP_TO = 10_000
-# From this many passages per index on, each doubling adds half of the oversampling. With 100,000 passages, 176 vectors
-# are compared and .97 of the 50 nearest are found.
+# If an index has more passages than this, each doubling of their number adds half of the oversampling. For 100,000
+# passages, 176 vectors are compared, and .97 of the 50 nearest are found.
 WIDENED_FROM = 35_000
 
 

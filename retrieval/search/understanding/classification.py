@@ -43,7 +43,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"
-# Text after this is usually quoted material, and would only cost time.
+# Text after this many characters is usually quoted material, and classifying it would only cost time.
 CHARACTERS_READ = 1000
 
 

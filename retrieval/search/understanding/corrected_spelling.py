@@ -16,7 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Return the reformulation with certain misspellings corrected; unchanged if the database fails."""
+    """Return the reformulation, in which certain corrections of misspellings replace the typed words.
+
+    It is unchanged if the database fails.
+    """
     try:
         correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:

@@ -9,7 +9,8 @@ from retrieval.search.understanding.dependent_questions import has_few_words, is
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import Turn
 
-# Weights of the search for the question alone and of the joined search: docs/adr/0045-follow-ups-are-searched-twice.md.
+# Weights of the search for the question alone and of the joined search
+# (docs/adr/0045-follow-ups-are-searched-twice.md).
 SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600

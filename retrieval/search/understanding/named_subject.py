@@ -18,7 +18,7 @@ _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECA
 
 
 def name_subject(question: str, history: Sequence[Turn]) -> str:
-    """Return the question with the code of an earlier question before it, if it depends on that question.
+    """Return the question, preceded by the code of an earlier question if it depends on that question.
 
     The code comes from the last question that names one. The question is unchanged if it names a code itself, has no
     pronoun or conjunction, or if the earlier question names two codes.

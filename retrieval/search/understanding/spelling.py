@@ -43,17 +43,17 @@ def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Shortest words with two letters exchanged, and with a missing or extra letter. The last _ENDING letters must be equal,
-# because another ending may be another form of the word: "houses", "housed".
+# Shortest words in which two exchanged letters are corrected, and in which a missing or extra letter is. The last
+# _ENDING letters must be equal, because another ending may be another form of the word ("houses", "housed").
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is certainly ``meant`` with one typing error. Both are in lower case.
 
-    Two exchanged neighbours are certain. A missing or extra letter is certain only if ``typed`` is no word of the
-    language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964.
+    Two exchanged neighbouring letters are certain. A missing or extra letter is certain only if ``typed`` is no word of
+    the language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for
+    Computer Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -66,8 +66,8 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Shorter ordinary words get no suggestion, although no document contains them ("pasta" is not "past"). Shorter words of
-# any kind get only suggestions with one edit.
+# Ordinary words with fewer letters than this get no suggestion, although no document contains them ("pasta" is not
+# "past"). Other words with fewer letters get only suggestions with one edit.
 SHORTEST_ORDINARY = 7
 # If several corrections are possible, one is chosen only if it occurs this many times as often as the next.
 _FAR_MORE_FREQUENT = 5

@@ -32,7 +32,7 @@ from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
-# Longer terms are not compared, because edit distances are stored in eight bits.
+# Terms with more letters than this are not compared, because edit distances are stored in eight bits.
 LONGEST_TERM = 64
 
 
@@ -52,13 +52,13 @@ def compute_similarity(term: str, other: str, edits: int) -> float:
 
 
 def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
-    """Return the edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
+    """Return the edit distances between ``others`` and ``term`` without its last letters.
 
-    The shape is (endings + 1, len(others)). Row j is also the distance between ``term`` and each other word plus the
-    last j letters of ``term``, because a shared ending adds no distance. Insertion, deletion, substitution and
-    transposition of neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection
-    and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` <
-    len(term).
+    The shape is (endings + 1, len(others)). Row j is for ``term`` without its last j letters. It is also the distance
+    between ``term`` and each other word plus the last j letters of ``term``, because a shared ending adds no distance.
+    Insertion, deletion, substitution and transposition of neighbours count one each (optimal string alignment; Damerau,
+    "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM
+    characters, 0 <= ``endings`` < len(term).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
@@ -152,9 +152,9 @@ def expand_term(
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
     Ties are broken by frequency, then alphabet. The result is empty if a term is too short, too long or not only
-    letters. A weight is the similarity times the idf of the most frequent expansion, because the rarest one is often a
-    misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the collections over which
-    frequencies are summed.
+    letters. The weight of an expansion is the similarity times the idf of the most frequent expansion, because the
+    rarest one is often a misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the
+    collections over which frequencies are summed.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -219,7 +219,7 @@ def read_document_frequencies(
 def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
     """Return the lexemes with the first letter of ``lexeme`` and ``shortest`` to ``longest`` letters.
 
-    They are sent as one string, because rows take longer.
+    The database sends them as one string, because sending rows takes longer.
     """
     with connection.cursor() as cursor:
         cursor.execute(

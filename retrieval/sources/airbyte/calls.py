@@ -90,8 +90,8 @@ class ConnectorCalls:
     ) -> Iterator[Record | StateMessage]:
         """Yield the records of the streams, and the STATE messages between them, in the connector's order.
 
-        ``state`` is from an earlier call: the connector continues there. Raises: SourceRefused, SourceUnavailable, if
-        not all records could be read.
+        ``state`` comes from an earlier call, and the connector continues from it. Raises: SourceRefused,
+        SourceUnavailable, if not all records could be read.
         """
         catalog = {"streams": [stream.configure() for stream in streams]}
         files = {**self._configuration(), "--catalog": json.dumps(catalog)}

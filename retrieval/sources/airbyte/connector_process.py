@@ -44,7 +44,7 @@ _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
 _TICK_SECONDS = 0.5
 _END_SECONDS = 10.0
-# A younger folder is not removed, because its process may not have locked it yet.
+# A folder that is younger than this is not removed, because its process may not have locked it yet.
 _NEW_SECONDS = 60.0
 MOST_NOTES = 50
 _LONGEST_NOTE = 500

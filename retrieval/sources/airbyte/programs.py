@@ -43,7 +43,8 @@ def find_program(connector: RegisteredConnector) -> list[str]:
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # The script's first line names a Python in the folder where the environment was built.
+    # The Python is named here, because the script's first line names a Python in the folder where the environment was
+    # built. The environment was moved afterwards.
     return [str(scripts / "python"), str(program)]
 
 

@@ -18,7 +18,7 @@ from retrieval.models import ReadingState, RegisteredConnector
 from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
-# Of all STATEs within this many items, only the last is kept.
+# If several STATEs come within this many items, only the last is kept.
 _ITEMS_BETWEEN = 200
 
 

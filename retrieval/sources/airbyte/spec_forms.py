@@ -209,7 +209,7 @@ def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing:
     if value in (None, "", []):
         return _ABSENT
     if isinstance(values := schema.get("enum"), list):
-        # A form sends the choice as text, the schema may have a number.
+        # A form sends the choice as text, but the schema may have it as a number.
         return next((each for each in values if str(each) == str(value)), _ABSENT)
     if schema.get("airbyte_secret") and _read_type(schema) in ("integer", "number", "object", "array"):
         return _read_json(here, value)

@@ -14,7 +14,7 @@ from typing import Any
 from retrieval.sources.airbyte.streams import join_name
 
 _LEGACY, _GLOBAL = "legacy", "global"
-# The last messages by stream, or one message of another type.
+# The last STATE message of each stream, or one STATE message of another type.
 Snapshot = Mapping[str, Any]
 
 
@@ -58,7 +58,8 @@ class KnownState:
         name = join_name(descriptor.get("namespace"), descriptor.get("name"))
         if name not in self._streams:
             return False
-        # A connector uses one type of message. Parts of another type are from an older version of it.
+        # A connector uses one type of message. Parts of another type are removed, because an older version of the
+        # connector sent them.
         self._parts = {key: part for key, part in self._parts.items() if key.startswith("stream ")}
         self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
         return True

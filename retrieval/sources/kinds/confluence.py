@@ -94,7 +94,7 @@ class _Rights:
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
         if found == _Subjects():
-            # The source's account can see the space, so the answer must name somebody. It is incomplete.
+            # The source's account can see the space, so a complete answer would name at least one user or group.
             raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 
@@ -213,9 +213,9 @@ class ConfluenceConnector(WikiConnector):
         return rights.name_readers(admitted)
 
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
-        """Return the readers that both admit.
+        """Return the readers that both ``one`` and ``other`` admit.
 
-        Members of a group are requested only if the other side does not name it.
+        Members of groups are requested only if one of the two names a group or user that the other does not name.
         """
         if one.is_everybody:
             return other
@@ -238,7 +238,7 @@ class ConfluenceConnector(WikiConnector):
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
         """Return the members of the group.
 
-        If they cannot be read, the group has none, so that nobody gets too many rights.
+        If the members cannot be read, the result is empty, so that no user gets too many rights.
         """
         if group not in rights.members:
             try:

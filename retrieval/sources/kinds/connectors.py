@@ -65,7 +65,7 @@ INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Common names of fields. For a new stream, the first that it has is proposed.
+# Common names of fields. The form of a new stream proposes the first of these names that the stream has.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
@@ -388,7 +388,7 @@ class ConnectorSource(Connector):
 def _find_values(value: Any, path: str) -> list[Any]:
     """Return the values at a path such as fields.description.
 
-    For a list in the path, each of its entries has values.
+    If a value on the path is a list, the values in all its entries are returned.
     """
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
@@ -442,7 +442,7 @@ def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dic
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # If the groups are missing in a record, nobody may read it.
+        # If the groups are missing in a record, no group may read its document.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 

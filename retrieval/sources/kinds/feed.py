@@ -56,7 +56,7 @@ class FeedConnector(HttpConnector):
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # Decoded before, because feedparser would use any Python codec that the feed names.
+        # The text is decoded before, because feedparser would use any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed

@@ -85,9 +85,10 @@ def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -
     of_owner, of_group, of_others = (bool(status.st_mode & bit) for bit in bits)
     return _Admitted(
         groups=frozenset([status.st_gid] if of_group else []),
-        # Root owns many files of other people, so its name says nothing about readers.
+        # Root owns many files of other people, so an owner who is root does not show who may read a file.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
-        # If others may read and the group may not, the mode excludes the group, which a list of readers cannot express.
+        # If others may read and the group may not, the mode excludes the group. A list of readers cannot express this,
+        # so others are not admitted.
         is_everybody=of_group and of_others,
         has_access_list=_has_access_list(path),
     )

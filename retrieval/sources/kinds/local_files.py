@@ -142,7 +142,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 # The mode of a submodule, which is a commit of another repository.
 _SUBMODULE = 0o160000
-# The largest answer of a Git server, which is read into memory.
+# The largest answer of a Git server. An answer is read into memory.
 _MOST_BYTES = 256 * 2**20
 
 

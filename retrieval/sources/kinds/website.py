@@ -156,7 +156,8 @@ _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# If more than this share of a page's words are missing in the page that it calls its original, it is a page of its own.
+# A page is a document of its own if more than this share of its words are missing in the page that it names as its
+# original.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -222,7 +223,8 @@ class WebsiteConnector(HttpConnector):
             target = join_address(response.url, response.headers["location"])
             if normalise_address(target) != item.key:
                 return self._follow_redirect(item, target)
-            # The site redirects to the same address until the client sends its cookie.
+            # The site redirects to the same address until the client sends its cookie. So the address is requested
+            # again.
             response = self._request(item.key, {})
         if item.is_entry:
             check_listing(response)
@@ -385,7 +387,7 @@ def normalise_address(url: str) -> str:
     So a page has only one address. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # Nothing else is changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
+    # Other parts are not changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
