@@ -36,10 +36,10 @@ logger = logging.getLogger(__name__)
 
 NAME = "approved"
 
-# Several candidates are tried, because the user may lack the right to read the sources of the nearest one.
+# Several approved answers are tried, because the user may lack the right to read the sources of the most similar one.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions, so only an equal wording matches
-# it.
+# A follow-up question with at most this many words may depend on earlier questions. It gets an approved answer only if
+# its wording is equal to the approved question.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 

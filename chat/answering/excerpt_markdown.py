@@ -21,7 +21,8 @@ LONGEST_MARKER = len(" … [999]")
 GOES_ON = "…"
 
 
-# The patterns below rewrite a document's markup. Its headings become bold lines: they are no headings of the answer.
+# The patterns below rewrite the markup of a document. Its headings become bold lines, because they must not look like
+# headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 

@@ -17,13 +17,14 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# In characters, about a screen of prose. Lists, procedures, tables and code may be longer, because a part of them is of
-# no use.
+# The longest excerpts in characters. LONGEST_PROSE is about a screen. A list, procedure, table or piece of code may be
+# longer, because a part of it is of no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# The most characters of a section's beginning together with its sub-sections.
+# If a section with its sub-sections is longer than this many characters, only its beginning is shown.
 LONGEST_OPENING = 1_400
-# A block can announce the next one only in its last sentence, which is searched within this many characters.
+# A block can announce the next block only in its last sentence. The sentence is searched within this many characters at
+# the end of the block.
 LONGEST_ANNOUNCEMENT = 240
 LONGEST_ROWS = 700
 

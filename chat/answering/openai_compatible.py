@@ -30,10 +30,11 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Part of the time for a question that is kept for checking the answer, or for quoting if the model fails: as a share,
-# and at most this many seconds.
+# If a question has a time limit, the model must end before it, so that the answer can be checked, or documents quoted
+# if the model fails. KEPT_SHARE of the remaining time is kept for this, but at most MOST_KEPT_SECONDS.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# An upper limit of a token's length, except for runs of blanks. An answer with more characters than this is cut off.
+# A token is assumed to have at most this many characters, except for runs of blanks. If an answer has more characters
+# than its tokens allow, it is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -239,7 +240,8 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # The next answer of this model is not shown until its thought ends, also if this answer was stopped.
+            # If a thought ended without an opening sign, this model's next answers are not shown until their thought
+            # ends. This also applies if the answer was stopped.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 

@@ -24,11 +24,12 @@ NO_ANSWER = "NO_ANSWER"
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Share of the budget for the best source and the text around it. The sources contain the answer to 52 of 66 questions
-# with a budget of 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
+# The share of the prompt's tokens for the best source and the text around it. In a measurement of 66 questions, the
+# sources in the prompt contained the answer to 52 with 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# The prompt of a follow-up continues the previous prompt, which the model server has cached. The new part gets
-# CONTINUED_SHARE of the budget; all parts together get at most MOST_BUDGETS budgets (ADR 48).
+# The prompt of a follow-up question continues the previous prompt, because the model server has cached that prompt. The
+# new part gets CONTINUED_SHARE of a prompt's tokens. All parts together get at most MOST_BUDGETS times a prompt's
+# tokens (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"

@@ -13,8 +13,8 @@ from typing import Protocol
 from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
-# A quote that was found in this version of the text is not searched again. The comparison ignores white space, because
-# another extraction may break lines elsewhere.
+# If the text still has the version in which the quote was found, the quote is not searched again. The comparison
+# ignores white space, because another extraction of the document may break lines elsewhere.
 _FIND = """
     SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
            CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
@@ -66,7 +66,8 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Selects the passages that rank highest for the quote's words; one in the quote's section ranks a quarter higher.
+# Selects the passages that contain the most words of the quote. The rank of a passage in the quote's section is raised
+# by a quarter.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,

@@ -14,11 +14,12 @@ from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
 MOST_ALTERNATIVES = 3
-# Least leads of the first score over the second for one or two alternatives. With a lead of 1, a second passage adds
-# the answer to 1 of 29 questions and a third to none. From 0.5 on, each adds 1 of 22. Below, three passages add 6 of
-# 30. (Measured on half of 81 questions about handbooks; the other half agrees.)
+# If the best score exceeds the second by SURE, one passage is shown; by NEARLY_SURE, two; otherwise MOST_ALTERNATIVES.
+# From a lead of 1 on, a second passage adds the answer to 1 of 29 questions and a third passage to none. From 0.5 on,
+# each adds it to 1 of 22. Below 0.5, three passages add it to 6 of 30. (Measured on half of 81 questions about
+# handbooks; the other half agrees.)
 SURE, NEARLY_SURE = 1.0, 0.5
-# If the excerpt shows less than this share of its passage, the next card shows the whole passage.
+# If the excerpt of a passage shows less than this share of it, the next card shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
@@ -69,7 +70,7 @@ def cut_results(
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Sentence vectors cost as much as the search, so only the first result may use them.
+        # Computing the vectors of sentences takes as long as the search, so it is done only for the first result.
         unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue

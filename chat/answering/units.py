@@ -97,7 +97,7 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _cut_source(source)]
 
 
-# Each answer asks for the sections and units of its sources several times.
+# The result is cached, because each answer cuts its sources into sections and units several times.
 @functools.lru_cache(maxsize=128)
 def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []

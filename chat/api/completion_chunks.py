@@ -17,7 +17,8 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# The protocol has no event that withdraws text. This line separates the withdrawn text from the text that replaces it.
+# The protocol of OpenAI has no event that withdraws text. This line separates the withdrawn text from the text that
+# replaces it.
 WITHDRAWN = "\n\n---\n\n"
 
 

@@ -147,7 +147,8 @@ class ChatCompletion:
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document has no page. Its annotation stays, so that the later ones keep their positions.
+            # A deleted document has no page. Its annotation links to the site's first page and stays in the list, so
+            # that the later annotations keep their positions.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],

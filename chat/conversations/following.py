@@ -18,7 +18,8 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash changes if a cited document gets a new version or is deleted. The sweep computes it for all followed answers.
+# The hash of an answer changes if a cited document gets a new version or is deleted. One statement computes the hashes
+# of all followed answers.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -72,7 +73,8 @@ def follow_answer(user: User, answer: Answer, address: str, told: Collection[str
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # ``checked`` stays empty until the next sweep, which then reports all changes except those in ``told``.
+            # ``checked`` stays empty until the next sweep. The sweep then reports all changes except the changes in
+            # ``told``.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed

@@ -26,7 +26,7 @@ from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
 
-# Stands for the collection of a deleted document. No user may read a collection with this id.
+# This id is used as the collection of a deleted document. No user may read a collection with this id.
 UNKNOWN_COLLECTION = 0
 
 

@@ -28,7 +28,7 @@ from core.jobs import acquire_lease, heartbeat, is_due
 logger = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=7)
-# A mail describes at most this many changes, and only counts the others.
+# A mail describes at most this many changes. It gives only the number of the others.
 MOST_TOLD = 10
 
 

@@ -29,7 +29,8 @@ def admit_visitors(view: View) -> View:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # The login returns with a GET request, so a submitted form cannot be repeated.
+            # After the login, the browser sends a GET request, so a submitted form cannot be sent again. Then the login
+            # leads to the home page.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 

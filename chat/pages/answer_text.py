@@ -41,7 +41,7 @@ def list_parts(
     return parts
 
 
-# The site writes "|---|" below the head of a table; documents also contain "| :--- |".
+# The row below a table's head. The site writes "|---|"; documents also contain "| :--- |".
 _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 

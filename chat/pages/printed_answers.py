@@ -17,7 +17,7 @@ from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import build_passage_url
 
-# A version is shown as this many characters of its SHA-256.
+# The version of a document is shown as this many characters of its SHA-256.
 _VERSION_CHARACTERS = 12
 
 BuildAddress = Callable[[str], str]

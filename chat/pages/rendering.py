@@ -15,8 +15,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The parser's environment contains ``markers``, a function ``link`` that renders a marker at an offset, and
-# ``addresses`` (see :func:`map_linkable_addresses`).
+# The parser's environment contains ``markers``, a function ``link`` that returns the HTML of the marker at an offset,
+# and ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# If the first score leads by this much, the first passage is right in 18 of 21 cases.
+# If the best score exceeds the second by this much, the first passage is the right one in 18 of 21 cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
@@ -69,14 +69,14 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # The key changes when the restrictions of documents do.
+    # The key also changes when the restrictions of documents change.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
 def _find_suggestions(collection: Collection) -> list[str]:
-    # All readers of the collection see the suggestions, so restricted documents are left out.
+    # All readers of the collection see the suggestions, so they must not come from restricted documents.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(build_restricted_condition()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -105,7 +105,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return those questions of a passage that are clear without it: its heading first, then written ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # A question with one content word is unclear: "What is the policy?"
+    # A question with only one content word, such as "What is the policy?", is unclear without the passage.
     return [
         question
         for question in (*headings, *written)

@@ -32,14 +32,14 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
-# Increase it when the code would now answer a question differently.
+# Increase this number if the changed code answers a question differently than before.
 RULES_VERSION = 13
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# The answer to a question with these words is valid only on the day of the question.
+# If a question contains one of these words, its answer is valid only on the day of the question.
 _OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 

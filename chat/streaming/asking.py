@@ -29,7 +29,7 @@ from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import SearchMethod, Turn
 
-# Surrogates and these control characters are removed; PostgreSQL cannot store all of them.
+# Surrogates and these control characters are removed, because PostgreSQL cannot store some of them.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 

@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.25
 
 
-# If no reader is connected, writing continues for this time, because the reader may reconnect.
+# If no reader is connected, the answer is written for this time longer, because the reader may reconnect.
 UNFOLLOWED_SECONDS = 5.0
 
 
-# A caller that cannot reconnect has left after this time, so writing stops.
+# If a caller cannot reconnect, writing its answer stops this long after it disconnected.
 GONE_SECONDS = 0.2
 
 

@@ -116,7 +116,7 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # False if the reader reconnected after the event `searched`, which names the sources.
+        # This is false if the reader reconnected after the event `searched`, because only that event names the sources.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
@@ -126,7 +126,7 @@ class _Reader:
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            # For a visitor's conversation, the view has checked the cookie.
+            # If the conversation belongs to a visitor, the view has already compared the visitor's cookie.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -154,7 +154,7 @@ class _Reader:
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # A right may be newer than the cache, so a refusal is checked again.
+        # A right may have been given after the cache was filled, so the rights are read again before a refusal.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 

@@ -62,8 +62,8 @@ def save_answer(run: Run) -> StreamedEvent:
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # An answer without a search gets no key, nor does an approved one, which may expire. A copy gets none, because
-        # it must not outlive its deleted original.
+        # Three kinds of answers get no cache key: an answer without a search; an approved answer, because it may
+        # expire; and a copy, because it must not stay after its original is deleted.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:

@@ -63,7 +63,7 @@ def start_writing(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
-        # The empty context keeps the task apart from the request that starts it: it works for all answers.
+        # The task works for all answers, so an empty context separates it from the request that starts it.
         WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
@@ -99,7 +99,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # The shield lets the outcome be saved, although a shutdown cancels all tasks.
+    # A shutdown cancels all tasks. The shield lets this one save the outcome.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -116,7 +116,8 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # A thread is used, because searching the sources for instructions takes milliseconds.
+                    # The function searches the sources for instructions to the model. This takes milliseconds, so it
+                    # runs in a thread.
                     run.publish_next(
                         "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
                     )
@@ -234,7 +235,8 @@ async def _end(run: Run) -> None:
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted.
+                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted
+                # meanwhile.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save_answer, run)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Two sentences in different languages have the same meaning from this cosine on.
+# If the cosine of two sentences in different languages is at least this, they have the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# Number of the likeliest sources that are combined into pairs, if no single source supports a sentence.
+# If no single source supports a sentence, this many of the likeliest sources are combined into pairs.
 MOST_PAIRED = 4
 SAME_CODE = 0.8
 

@@ -14,7 +14,7 @@ from retrieval.text.sentences import split_sentences
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# Two backticks further apart than this many characters do not enclose code.
+# If two backticks are further apart than this many characters, the text between them is not code.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"

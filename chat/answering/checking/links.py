@@ -54,7 +54,7 @@ _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
 _BEHIND = 66
-# In characters: the limit of CommonMark 0.31, section 4.7.
+# The longest label of a link in characters (CommonMark 0.31, section 4.7).
 _LONGEST_LABEL = 1000
 
 

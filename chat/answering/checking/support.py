@@ -54,14 +54,14 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
-# _CITED matches citations, also of sources that do not exist. _PARTICLE matches "No," as a reply to the question, which
-# does not negate the sentence after it.
+# _CITED matches citations, also citations of sources that do not exist. _PARTICLE matches the "No," of a reply such as
+# "No, it is open", because this "No" does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# After a sign in _ENDING every word has a capital, so the capital does not show a name. Titles such as "Dr." are
-# excepted.
+# After a sign that _ENDING matches, every word begins with a capital, so there the capital does not show a name. The
+# full stop of a title such as "Dr." does not count as such a sign.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -207,8 +207,9 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good sentences of
-# the fit (at 0.7: 46 % and 8 %). An unsupported number, name or negation is always enough for this.
+# A sentence with less support than this is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good
+# sentences that WEIGHTS was fitted to (46 % and 8 % with a threshold of 0.7). An unsupported number, name or negation
+# always lowers the support below this threshold.
 THRESHOLD = 0.8
 
 
@@ -320,9 +321,10 @@ def _find_doubts(
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Factors on the probability. People marked 62 % of the sentences with an unknown number as unsupported, and 28 % with
-# an unknown name. The factor of a name is below 1 - 0.28, so that a name alone is enough for a doubt. Contradictions
-# are rare: 3 of 1,000 good sentences seem to contradict, and 94 of 100 with an inserted `not`.
+# The probability that a sentence is supported is multiplied by these factors. People marked 62 % of the sentences with
+# an unknown number as unsupported, and 28 % of those with an unknown name. The factor of a name is below 1 - 0.28, so
+# that a name alone makes a sentence doubtful. Contradictions are rare: 3 of 1,000 good sentences seem to contradict
+# their sources, and 94 of 100 do after a `not` is inserted.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
