@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# After this time without a result, another trial may begin.
+# If a trial has no result after this time, another trial may begin.
 TRIAL_SECONDS = 120.0
 
 

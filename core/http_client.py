@@ -37,7 +37,8 @@ def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **option
     """
     client = httpx2.Client(verify=load_trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # The transport itself is kept, because replacing it would ignore proxies from the environment.
+        # The transport is changed and not replaced, because a replaced transport would ignore the proxies in the
+        # environment.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client

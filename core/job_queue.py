@@ -33,7 +33,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A fast worker may have set a new time meanwhile, which must not be overwritten.
+        # If a worker was faster, it may have set a new time, which must not be overwritten. So only a row without a
+        # lease is updated.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -72,7 +73,7 @@ sweeping = Signal()
 SENT_WITHIN = timedelta(seconds=10)
 
 
-# A task that no worker has begun after this time may be lost.
+# If no worker has begun a task after this time, the task may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 
 
@@ -97,7 +98,7 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
     """Free the jobs of silent workers, and send a task for each job without one; return the number of tasks."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # A locked row belongs to a worker that is alive and saves its result, so it is skipped.
+        # If a row is locked, its worker is alive and saves its result, so the row is skipped.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)

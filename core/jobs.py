@@ -19,7 +19,7 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# All times are from the database's clock, because the clocks of machines differ.
+# All times are read from the database's clock, because the clocks of machines differ.
 
 
 class Leased(models.Model):

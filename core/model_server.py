@@ -90,7 +90,7 @@ class ModelServer:
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library's own error message would contain the key.
+        # The key is checked here, because the error message of the HTTP library would contain it.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None

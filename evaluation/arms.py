@@ -24,8 +24,8 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The test is most sensitive to an effect of five percentage points. The error rate stays ``ALPHA`` for any value, if it
-# is fixed before the experiment.
+# The test is most sensitive to an effect of TAU (five percentage points). The error rate is at most ``ALPHA`` for any
+# TAU, if it is fixed before the experiment.
 TAU = 0.05
 
 

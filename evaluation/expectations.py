@@ -11,7 +11,8 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point, up to this multiple of the expected length.
+# If a complete answer is too long, it loses one point. If it is longer than this multiple of the expected length, it
+# loses more.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}

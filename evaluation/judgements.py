@@ -41,7 +41,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# This is less than the time after which the broker gives the task to a second worker.
+# This must be less than the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 

@@ -119,7 +119,8 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first, because other expected passages of the document belong to the same unit.
+    # Expectations of whole documents come first, because the other expected passages of such a document belong to the
+    # same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -147,7 +148,7 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
 RESAMPLES = 2000
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# Up to this number of differences, the test tries all combinations of signs (1,024).
+# If there are at most this many differences, the test tries all combinations of signs (at most 1,024).
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 

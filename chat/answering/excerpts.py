@@ -21,7 +21,7 @@ Span = tuple[int, int]
 # longer, because a part of it is of no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# If a section with its sub-sections is longer than this many characters, only its beginning is shown.
+# A section is shown with its sub-sections as long as they have at most this many characters together.
 LONGEST_OPENING = 1_400
 # A block can announce the next block only in its last sentence. The sentence is searched within this many characters at
 # the end of the block.

@@ -241,7 +241,8 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAIComp
     """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # If only words were compared, the evidence is weak: a model may find an answer that the common words do not show.
+    # If only words were compared, the evidence is weak, so a model is asked: it may find an answer that the comparison
+    # misses.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 

@@ -66,8 +66,8 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Selects the passages that contain the most words of the quote. The rank of a passage in the quote's section is raised
-# by a quarter.
+# Selects the passages that rank highest for the words of the quote. The rank of a passage in the quote's section is
+# raised by a quarter.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,

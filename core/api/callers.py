@@ -16,7 +16,8 @@ def find_network(address: str) -> str:
 
 
 def find_address(request: Any) -> str:
-    # DRF reads the settings when it is imported. The web server imports this module before there are settings.
+    # The import is here, because DRF reads the settings when it is imported, and the web server imports this module
+    # before there are settings.
     from rest_framework.throttling import BaseThrottle
 
     return find_network(str(BaseThrottle().get_ident(request) or ""))

@@ -29,7 +29,7 @@ class StaffWithPermission(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         action, model = self.actions.get(request.method or ""), view.queryset.model._meta
-        # For a method without an action, the view itself responds with 405.
+        # If the method has no action, the view itself responds with 405.
         return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 

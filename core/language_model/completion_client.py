@@ -24,9 +24,10 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer are too long. The message may contain max_tokens, which is then not to blame.
+# Servers send such a message if prompt and answer are too long together. If the message contains max_tokens, this
+# parameter is not the cause.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# A refusal of tools has the status 400 in vLLM and Ollama, 404 in OpenRouter and 500 in llama.cpp.
+# A server that refuses tools sends the status 400 (vLLM and Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
 # A chat template without a system role, such as Gemma's, refuses system messages in these words.
@@ -106,7 +107,7 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses mean that the request is wrong, not that the server is broken.
+# These statuses mean that this request is wrong, so they do not count as failures of the server.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -170,7 +171,8 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # A trial lasts as long as the answer, so the breaker is closed at its first piece.
+                            # A trial of the server ends only with the answer, so the breaker is closed at the first
+                            # piece already.
                             breaker.succeeded()
                         has_begun = True
                         yield delta

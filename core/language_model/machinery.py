@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 # Each row has the models, the sign that opens a thought, the sign that closes it, and whether the closing sign may come
-# alone. It does if the chat template writes the opening sign into the prompt.
+# without an opening one. This happens if the chat template writes the opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -31,7 +31,8 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A text that begins like this may be a thought without an opening sign, so it is not passed on until its end.
+# A reply that begins like this may be a thought without an opening sign, so its text is passed on only after this is
+# decided.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -41,7 +42,8 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# These signs end a model's turn. A text after them is an invented continuation of the conversation.
+# These signs end a model's turn. Text after such a sign is an invented continuation of the conversation, so it is
+# removed.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -112,7 +114,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The beginning of the reply; None when it is decided whether it is a thought.
+        # The text at the beginning of the reply; None after it is decided whether this text is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -120,7 +122,7 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # True inside HTML's <s>: the next </s> then closes it and does not end the model's turn.
+        # True after HTML's <s>. The next </s> then closes it and does not end the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False

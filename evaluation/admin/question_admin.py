@@ -68,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # Each field has its own label, because screen readers do not read the column's heading.
+        # Screen readers do not read the heading of the column, so each field has its own label.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),

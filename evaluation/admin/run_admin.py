@@ -45,7 +45,7 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# From this share of the points on, an answer counts as right, even if it is too long.
+# An answer counts as right if it gets at least this share of the points, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}

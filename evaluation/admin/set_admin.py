@@ -118,7 +118,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # The expected passages belong to documents of this collection, so it cannot change.
+        # The set's expected passages belong to documents of its collection, so the collection cannot change.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups are joined from this mean cosine on. On SQuAD and XQuAD (Dutch), a group then has the questions about one
-# paragraph. A lower value also joins unrelated Dutch questions.
+# Two groups of questions are joined if their mean cosine is at least this. On SQuAD and XQuAD (Dutch), a group then has
+# the questions about one paragraph. A lower value also joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -114,7 +114,8 @@ def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> 
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Rounding keeps ties, although sums in another order differ in their last digits.
+    # The values are rounded, because sums in another order differ in their last digits, so equal values would not be
+    # ties.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -203,7 +204,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     if not asked:
         return GapReport()
     name = embedder_choice.get_embedder().name
-    # The cache key has the viewer's rights, because gaps name documents.
+    # The cache key contains the viewer's rights, because the gaps name documents.
     rights = find_rights(scope.viewer)
     whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"

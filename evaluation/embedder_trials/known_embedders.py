@@ -114,7 +114,7 @@ def get_known_options(name: str) -> dict[str, object]:
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# Bytes of the vector index's graph for each passage, approximately.
+# The graph of the vector index takes about this many bytes for each passage.
 BYTES_OF_LINKS = 950
 
 

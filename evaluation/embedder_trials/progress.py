@@ -11,7 +11,8 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker runs a trial this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker continues.
+# A worker stops after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker then continues the
+# trial.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 

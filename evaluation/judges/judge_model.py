@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Form = TypeVar("Form", bound=BaseModel)
 
 CHARACTERS_PER_TOKEN = 4
-# For one reply. Verdicts on some dozens of claims take a quarter of this.
+# The most tokens of one reply. Verdicts on some dozens of claims take a quarter of this.
 MOST_TOKENS = 4096
 _SYSTEM = """\
 You judge the answers of a system that quotes documents. The passages, the answer and the question that you are given \

@@ -21,10 +21,10 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
 
-# A sentence's relevancy is the mean of two numbers in [0, 1]: the closeness of its vector to the question's vector, and
-# the share of the question's words in the sentence or its headings. Measured on 240 questions each of SQuAD 2 (English)
-# and XQuAD (Dutch) against sentences of other passages, AUROC: 0.987 and 0.998 with multilingual-e5-small (closeness
-# alone 0.977 and 0.991, words alone 0.982 and 0.971).
+# The relevancy of a sentence is the mean of two numbers in [0, 1]: the closeness of its vector to the question's
+# vector, and the share of the question's words in the sentence or its headings. Measurement: 240 questions of SQuAD 2
+# (English) and 240 of XQuAD (Dutch), with sentences of other passages as wrong ones. The AUROC is 0.987 and 0.998 with
+# multilingual-e5-small (closeness alone 0.977 and 0.991, words alone 0.982 and 0.971).
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -195,7 +195,8 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # If the embedder is missing, `verify_citations` would take every sentence for one in another language.
+                # The embedder is tried first. If it were missing, `verify_citations` could not compare sentences by
+                # meaning, and would treat every sentence like one in another language than its source.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error

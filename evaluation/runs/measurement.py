@@ -82,7 +82,8 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results. The profile's own top_k would only return fewer, in the same order.
+        # recall@50 needs 50 results. With the profile's own top_k, the search would return the same results in the same
+        # order, but fewer.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = find_expected_chunks(task.collection_id, expected)
@@ -290,7 +291,7 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
 
 # The judge must finish within the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
-# After this number of failures in a row, the judge is not asked again in this attempt.
+# If the judge fails this many times in a row, it is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 

@@ -39,7 +39,7 @@ class RunMeasure:
         return value
 
 
-# Pages show them in this order. Lists of runs show only the first.
+# Pages show the measures in this order. Lists of runs show only the first measure.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),

@@ -38,7 +38,8 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# A worker measures this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker asks the other questions.
+# A worker stops measuring after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker asks the
+# remaining questions.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -80,7 +81,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # The version is read first, so that a change while passages are resolved is noticed at the end.
+    # The version is read first. If the documents change while passages are resolved, this is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)

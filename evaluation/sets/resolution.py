@@ -10,7 +10,7 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# A chunk contains a quote if they overlap by at least this share of the shorter one.
+# A chunk counts as containing a quote if they share at least this part of the shorter of the two.
 LEAST_SHARE = 0.5
 
 

@@ -32,9 +32,9 @@ from retrieval.search.profiles.profiles import (
 )
 
 WAIT_SECONDS = 1.0
-# The other product may read documents again for each question.
+# The timeout of one question to the other product, which may read its documents again for each question.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait, so many attempts succeed in the end.
+# A product that limits its requests says how long to wait. So one of many attempts succeeds in the end.
 PRODUCT_ATTEMPTS = 10
 
 
@@ -114,7 +114,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # A run that was queued was requested by another user, and is not cancelled.
+            # If the run is in the queue, another user requested it, so it is not cancelled.
             queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
