@@ -33,8 +33,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # If a worker was faster, it may have set a new time, which must not be overwritten. So only a row without a
-        # lease is updated.
+        # If a worker was faster, it may have set a new time, which must not be overwritten. So only a row that is still
+        # due and has no lease is updated.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)

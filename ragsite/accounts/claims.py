@@ -45,7 +45,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the text "false", which is true in Python.
+    # Some providers send the text "false", which counts as true in Python, so only these two values mean yes.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -117,7 +117,7 @@ def is_stale(user: User) -> bool:
 def apply_claims(user: User, claims: Claims) -> None:
     """Give ``user`` the claimed rights, and remove rights that earlier claims gave and these do not."""
     with transaction.atomic():
-        # The lock prevents that the last two superusers lose the role at the same time.
+        # The rows of all superusers are locked, because otherwise the last two could lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -152,7 +152,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # If the setting is empty, no group is equal to it.
+    # If the setting is empty, it is equal to no group, so no user is made staff.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

@@ -27,8 +27,8 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection, Source
 
-# Clients of OpenAI's protocol send one of these if the user entered no key, so they count as no key. Any other unknown
-# key is refused, so that the user notices a mistyped or revoked key.
+# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key. Any other
+# unknown key is refused, so that the user notices a mistyped or revoked key.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
@@ -37,7 +37,7 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# With 62 letters and digits, these are 256 random bits.
+# 43 characters from 62 letters and digits are 256 random bits.
 SECRET_CHARACTERS = 43
 
 

@@ -43,7 +43,8 @@ class LimitedBackend(ModelBackend):
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # Other requests may have reached the limit while this one waited for a slot.
+                # The allowance is checked again, because other requests may have reached the limit while this one
+                # waited for a slot.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -53,7 +54,8 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages ask for the second factor after this. Programs and the admin's sign-in page cannot ask for it.
+        # If `stages_follow` is set, allauth's pages ask for the second factor later. Programs and the admin's sign-in
+        # page cannot ask for it.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)

@@ -35,20 +35,21 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Most attempts of an address that were not checked because the site was busy. Even a class that signs in at the same
-# time makes fewer.
+# An address may make at most this many attempts that are not checked because the site is busy. Even a class that signs
+# in at the same time makes fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# A slowed account accepts one sign-in in this time, from all addresses where it has not signed in before.
+# After too many failures, an account accepts only one sign-in in this time from all addresses where it has not signed
+# in before.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# Hashing a password takes some tenths of a second, so several callers can wait.
+# A password is hashed in some tenths of a second, so several callers can wait for it in this time.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# Only one password is hashed at a time, to leave processors to the pages. A second slot is for accounts at an address
-# where they have signed in before.
+# Only one password is hashed at a time, so that the other processors work for the pages. One more slot is for accounts
+# at an address where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(

@@ -181,7 +181,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
-    # The page is not redirected, because the key can be shown only now.
+    # The response is a page and not a redirect, because the new key can be shown only now.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 

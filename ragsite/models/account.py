@@ -56,7 +56,8 @@ class ClaimedRights(models.Model):
 
 def find_users_by_address(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # The database's iexact takes some letters as equal that lower() does not.
+    # The addresses are compared again, because iexact in the database treats some letters as equal that lower() does
+    # not.
     return [user for user in users if user.email.lower() == address.lower()]
 
 

@@ -28,7 +28,7 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import list_fully_readable
 
 _API = ("/api/", "/v1/")
-# The name of such a row contains a person or an address.
+# If a row is of one of these classes, its name contains a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
@@ -131,8 +131,8 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# The same action on an object, by a person and from an address, is recorded once in this time. Open pages reload, and
-# HTTP Basic sends the password with each request.
+# If a person repeats an action on an object from the same address, it is recorded only once in this time. Open pages
+# reload, and HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -183,7 +183,7 @@ def delete_old_entries() -> int:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The trigger of migration 0003 allows deletions only with this setting.
+            # A trigger in the database (migration 0003) allows deletions only with this setting.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]

@@ -152,7 +152,7 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # The entry has no name, because it stays when the person is erased.
+        # The audit entry gets no name of a person, because the entry stays when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 

@@ -72,7 +72,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     lock = machine.lock_file(data_dir / ".backup-lock")
     if lock is None:
         raise BackupError("Another backup or restore is running: wait until it has ended.")
-    # Folders of other sites have another prefix, and are not removed.
+    # Folders of other sites have another prefix, so they are not removed.
     prefix = f".ragsite-{hashlib.sha256(bytes(data_dir)).hexdigest()[:8]}-"
     with lock, contextlib.ExitStack() as stack:
         for left in (left for folder in {data_dir, *folders} for left in folder.glob(f"{prefix}*")):
@@ -94,7 +94,8 @@ def make_backup(file: Path) -> Manifest:
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # In DATA_DIR, original files can be linked. This is fast, and a link stays if the file is deleted meanwhile.
+        # The folder for copies is in DATA_DIR, because there the original files can be linked. A link is made quickly,
+        # and it stays if the file is deleted meanwhile.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
@@ -116,7 +117,8 @@ def _copy_files_and_dump(held: Path) -> Manifest:
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # No document changes during the lock, so the database snapshot and the files are of one moment.
+            # No document can change while the table is locked, so the snapshot of the database and the linked files
+            # have the same state.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -184,7 +186,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
-    # The file prevents that the site loads the demo documents.
+    # If this file exists, the site does not load the demo documents.
     (Path(settings.DATA_DIR) / "demo-loaded").touch()
     migrate()
     with connection.cursor() as cursor:

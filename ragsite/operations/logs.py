@@ -71,7 +71,7 @@ def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[Htt
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # The context is not reset, because a stream is sent after this function returns.
+            # The variable is not reset at the end, because a stream is sent after this function returns.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -146,7 +146,8 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Only the first line of a message is logged, up to this length, because a library may quote users' texts after it.
+# Only the first line of a message is logged, and of that at most this many characters, because a library may quote
+# users' texts after it.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -43,7 +43,8 @@ SUGGESTED = {
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
-# Fields of the demo documents that readers can filter by, with labels. demo/metadata.json has their values.
+# Metadata fields of the demo documents that readers can filter by, with their labels. Their values are in
+# demo/metadata.json.
 FILTERS = {
     "parts": {"kind": "Kind", "published": "Published"},
     "lingo": {"kind": "Kind", "published": "Published"},
@@ -72,7 +73,7 @@ def prepare_site() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # A converted model must be opened only in the process that forks all others.
+    # A converted model is not opened here, because only the process that forks all others may open it.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings

@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# If memory runs out, Linux ends the processes with the highest score first: here workers, then other processes that
-# `serve` restarts, and last the database.
+# If memory runs out, Linux ends the processes with the highest score first. Workers have the highest score, then other
+# processes that `serve` restarts, and the database has the lowest.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# With less free space than this, the file that reserves space is deleted.
+# If there is less free space than this, the file that reserves space is deleted.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
@@ -104,7 +104,7 @@ def end_with_parent(parent: int, name: str) -> None:
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # SIGKILL, because after SIGTERM a worker would wait for its tasks.
+        # The signal is SIGKILL, because after SIGTERM a worker would wait for its tasks.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)

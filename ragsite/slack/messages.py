@@ -16,7 +16,7 @@ from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# Slack allows 3000 characters for a section, and 50 blocks for a message.
+# Slack allows 3000 characters for a section, and 50 blocks for a message. The limits here are lower.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -123,7 +123,7 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _write_code(text: str) -> str:
-    # A space without width keeps text from closing the code block.
+    # A space of zero width is inserted, so that the text cannot close the code block.
     return escape(text).replace(_FENCE, "`\u200b``")
 
 

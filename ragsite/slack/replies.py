@@ -153,8 +153,8 @@ class Replies:
                 user = account or user
                 note = "" if account else _("Your address in Slack has no account here: only public documents count.")
             elif name:
-                # In a channel, the channel's own account is used: all its members read the answer, so the rights of the
-                # person who asks must not decide.
+                # In a channel, all members read the answer, so the rights of the person who asks must not decide. The
+                # channel's own account is used instead.
                 user = self._find_channel_account(name) if is_member(person, self._team) else user
                 note = _("Answered from documents that this channel may read.")
             else:
@@ -223,7 +223,8 @@ class Replies:
                 message = _("Too many questions at once. Please try again in %(seconds)d seconds.")
                 raise BudgetSpent(message % {"seconds": wait}, wait)
             with transaction.atomic():
-                # The answer and its link are stored in one transaction, so that a kill leaves both or neither.
+                # The answer and its link to the question are stored in one transaction, so that a killed process leaves
+                # both or neither.
                 question.lock()
                 question.answer = self._begin(question, asker)
                 question.write(answer=question.answer, text="")
@@ -236,7 +237,7 @@ class Replies:
         return asking.create_answer(
             question.text,
             user=asker.user,
-            # The key of a browser is hexadecimal, so no browser can have this one.
+            # The session key of a browser is hexadecimal, so no browser can have this key.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,

@@ -23,7 +23,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if self.pool is None or is_usable(connection):
                 return connection
             connection.close()
-            # The pool replaces closed connections.
+            # The pool replaces a closed connection that it gets back.
             self.pool.putconn(connection)
 
 
