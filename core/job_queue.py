@@ -109,7 +109,8 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
 def _find_lost(model: type[Job]) -> list[int]:
     """Return the ids of jobs whose task is lost.
 
-    If the queue contains n tasks, these are the n tasks that were sent last. So older ones are lost.
+    If the queue contains n tasks, they belong to the n jobs that were sent last. The tasks of jobs sent earlier are
+    lost.
     """
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")

@@ -93,9 +93,9 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether the normalized words contain an alternative.
+    """Return whether the normalized words contain one of the alternatives.
 
-    A match begins at a word, and may end within a longer one. A number is matched as a whole.
+    A match begins at the start of a word, and may end within a longer word. A number is matched as a whole.
     """
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 

@@ -76,7 +76,7 @@ def find_approved_answer(
 def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
+    """Yield approved answers to similar questions with their similarity (at most 1), the most similar ones first."""
     asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)

@@ -159,9 +159,9 @@ def _convert_table(match: re.Match[str]) -> str:
 
 
 def _convert_headless_rows(text: str) -> str:
-    """Write table rows without a head as "**first cell** – second – third".
+    """Write table rows that have no head as "**first cell** – second – third".
 
-    Markdown would show the bars of such rows as text.
+    Markdown would show the bars (|) of such rows as text.
     """
     lines: list[str] = []
     in_code = is_headed = False
@@ -189,8 +189,8 @@ def _make_bold(match: re.Match[str]) -> str:
 def _dedent(text: str) -> str:
     """Remove the indentation of a text that was cut out of an indented block.
 
-    If the first line is indented, the lines that follow it with at least this indentation lose as much. Else all lines
-    but the first lose their common indentation.
+    If the first line is indented, its indentation is removed from it and from the lines after it that have at least as
+    much. Otherwise all lines but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

@@ -139,7 +139,7 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether ``block`` is short and a table follows, as after "The hours differ by ward"."""
+    """Return whether ``block`` is short and a table follows it, as after "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -192,10 +192,11 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
 
 
 def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """Return the excerpt of ``spans``, with the section's heading if the text needs it.
+    """Return the excerpt of ``spans``, with the heading of its section if the text is unclear without it.
 
-    The heading is needed in two cases. Either it alone contains a word of the question. Or a list without a lead-in
-    begins the excerpt: without their heading, the exclusions of a warranty would read like its coverage.
+    The heading is needed in two cases. In the first, only the heading contains a word of the question. In the second,
+    the excerpt begins with a list that has no lead-in: for example, the exclusions of a warranty would read like its
+    coverage.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading

@@ -152,9 +152,9 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text. None means that all text before it was a thought.
+        """Yield the model's text. None means that all text before it was a thought and must be removed.
 
-        If the model calls functions, a second round gets their results and offers no functions.
+        If the model calls functions, a second request contains their results and offers no functions.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
@@ -183,9 +183,10 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the text of one reply, without its thoughts and calls. Text that ``known`` contains is never removed.
+        """Yield the text of one reply, without its thoughts and function calls.
 
-        None withdraws the text before it. ``spent`` are the tokens of earlier rounds. Calls are added to ``calls``.
+        Text that ``known`` contains is never removed. None means that all text before it must be removed. ``spent`` are
+        the tokens of earlier requests for this answer. The calls are added to ``calls``.
         """
         prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS

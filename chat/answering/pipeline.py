@@ -135,7 +135,10 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, Completed] | None:
-    """Refuse an instruction to the site, answer a greeting, or return an approved answer with its draft; else None."""
+    """Refuse an instruction to the site, answer a greeting, or return an approved answer; None for other questions.
+
+    An approved answer comes with its draft.
+    """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
@@ -235,9 +238,9 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer.
+    """Return whether to write an answer from the sources.
 
-    A model that may refuse is also asked if the sources probably do not answer, because it can judge them itself.
+    A model that may refuse is asked even if the sources probably do not answer, because it can judge this itself.
     """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None

@@ -174,10 +174,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Extend a quotation by whole lines while it fits; return its new start, end and text.
+    """Add whole lines around a quotation while it fits into ``longest_bytes``; return its new start, end and text.
 
-    Every ``step_up``-th line is added above the span, the others below it. If ``step_up`` is 0, lines are added above
-    only after all lines below, so that prompts with the same source have the same beginning.
+    Every ``step_up``-th line is added above the quotation, the others below it. If ``step_up`` is 0, lines are added
+    above it only after all lines below it, so that prompts with the same source have the same beginning.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -225,7 +225,7 @@ def _quote_conversation(history: Sequence[Turn]) -> str:
 
 
 def _shorten_answer(answer: str) -> str:
-    """Return the first whole sentences of an answer. Small models copy a text that ends within a sentence."""
+    """Return the first whole sentences of an answer. If it ended within a sentence, small models would copy that."""
     text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]

@@ -152,7 +152,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of each sentence, and of each run of sentences up to half as long again as the quote."""
+    """Yield the span of each sentence, and of each run of sentences up to 1.5 times as long as the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

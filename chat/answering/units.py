@@ -189,7 +189,7 @@ def convert_row(row: str, *, is_head: bool) -> str:
 def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
     """Return the heading of a section without markup.
 
-    If it is outside the source, the passage's stored heading is returned.
+    If the heading is outside the source, the heading that is stored with the passage is returned.
     """
     context = source.block
     if heading_start is None:

@@ -84,7 +84,7 @@ def _build_generator(
 ) -> OpenAICompatibleGenerator:
     """Build a generator.
 
-    It is cached, because it remembers the server's failures and the parameters that it refused.
+    It is cached, because it remembers which calls failed and which parameters the server refused.
     """
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,

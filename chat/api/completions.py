@@ -93,8 +93,8 @@ class CompletionsView(OpenAIView):
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
     """Return the user's conversation whose last answer is the last reply in ``history``; None if there is none.
 
-    Otherwise each follow-up would begin a new conversation. Callers without an account always get None, because
-    they must not join the conversations of strangers.
+    This lets a follow-up question continue its conversation. Callers without an account always get None, because they
+    must not join the conversations of strangers.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None

@@ -35,7 +35,10 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
 
 
 def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
-    """Return the messages to and from the model in ``turn``; () if the collection or a document has changed since."""
+    """Return the messages to and from the model in ``turn``.
+
+    It is () if the collection or a cited document has changed since then.
+    """
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)

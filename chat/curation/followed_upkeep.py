@@ -89,7 +89,7 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 
 
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
-    """Build the mail from the documents and rights of now; None if the reader gets no mail."""
+    """Build the mail from the current documents and rights; None if the reader must get no mail."""
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow(user, answer):

@@ -241,9 +241,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form and an error message. None means that the form has no filters.
+    """Return the filters of the form and an error message.
 
-    The filters of the conversation's last question then stay.
+    None instead of filters means that the form has none. The filters of the conversation's last question are then used.
     """
     if not has_filters(request.POST):
         return None, ""

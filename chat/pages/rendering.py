@@ -66,7 +66,10 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign after the words that a doubt marks. The escaped text cannot contain the mark itself."""
+    """Insert a warning sign into the HTML after the words of a doubt, which the HTML marks with its ``number``.
+
+    The text in the HTML is escaped, so it cannot contain such a mark itself.
+    """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

@@ -103,7 +103,10 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return those questions of a passage that are clear without it: its heading first, then written ones."""
+    """Return the questions of a passage that are clear without it.
+
+    Its heading comes first, then ``written`` questions.
+    """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.
     return [
@@ -114,7 +117,7 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
 
 
 def _rate_specificity(question: str) -> tuple[int, int]:
-    """Return a sort key. Longer questions are more specific, up to two lines (70 characters)."""
+    """Return a sort key for questions. A longer question is more specific, up to two lines (70 characters)."""
     return (min(len(question), 70), -len(question))
 
 

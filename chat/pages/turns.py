@@ -219,7 +219,7 @@ def _has_empty_filter_result(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return when the site read the cited documents, the earliest time; None if one is gone or there are none."""
+    """Return the earliest time at which the site read a cited document; None if one is deleted or there are none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None

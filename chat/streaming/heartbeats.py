@@ -70,9 +70,9 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store each run's events up to the given number, and renew its lease.
+    """Store the events of each run up to the given number, and renew the leases.
 
-    Return the runs that still have the lease, each with whether a reader follows it in another process.
+    Return the runs that still have their lease, each with whether a reader in another process follows it.
     """
     if not snapshots:
         return {}

@@ -109,7 +109,7 @@ def build_failure_payload(error: Exception) -> FailedPayload:
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Set references to deleted rows to None, and add the versions of the documents. The cited words stay."""
+    """Set references to deleted rows to None, and add the versions of the documents. The cited words do not change."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(

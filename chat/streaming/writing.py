@@ -173,15 +173,15 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
-    """Return the writer, and what :func:`_look_up` returns for it. Raises: LookupError for a removed model."""
+    """Return the chosen writer, and the result of :func:`_look_up` for it. Raises: LookupError for a removed model."""
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
     return writer, _look_up(run, writer)
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Return the answer's cache key, and an earlier answer to reuse or None.
+    """Return the answer's cache key, and an earlier answer to use again; None if there is none.
 
-    Database errors are ignored here: the search that follows reports them.
+    Database errors are ignored here, because the search that follows reports them.
     """
     try:
         with limit_statements(LOOK_UP_SECONDS):
@@ -197,7 +197,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     """Wait in the queue, and run the block when a place is free.
 
-    Each new position in the queue is published as an event `queued`, and at the end 0.
+    Each new position in the queue is published as an event `queued`. The last position is 0.
     """
     changed = asyncio.Event()
 

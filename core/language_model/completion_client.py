@@ -190,8 +190,8 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried: at once without the refused part, else after a pause. If time runs
-        out after the first word, the completion ends with LENGTH.
+        If the request fails before the first word, it is tried again: at once without the part that the server refused,
+        or else after a pause. If time runs out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -234,7 +234,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember the refused parts. Tools are not added if the server has accepted tools before."""
+        """Remember the refused parts of the request. Tools are left out if the server has accepted tools before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -185,7 +185,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the text up to the end of its next line or the next sign; None to wait for more text."""
+        """Return the text up to the end of the next line or to the next sign. None means to wait for more text."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)

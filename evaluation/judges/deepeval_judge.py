@@ -155,7 +155,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """Return the judge's own error, which DeepEval and its retries have wrapped in others."""
+    """Return the judge's own error. DeepEval and its retries have wrapped it in other errors."""
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
@@ -173,9 +173,9 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """Return the verdicts behind the score.
+    """Return the verdicts from which DeepEval computed the score.
 
-    Raises: UnusableJudgement if there are none, or not one per judged item.
+    Raises: UnusableJudgement if there are no verdicts, or not one for each judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

@@ -195,8 +195,8 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # The embedder is tried first. If it were missing, `verify_citations` could not compare sentences by
-                # meaning, and would treat every sentence like one in another language than its source.
+                # Other metrics of the case need the embedder. It is tried first, so that the judge fails at once if the
+                # embedder does not answer.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error
@@ -212,5 +212,5 @@ def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[R
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
-    """Return the error that is raised because a score from words alone would be another metric."""
+    """Return the error for an embedder that does not answer. The judge has no scores without the embedder."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

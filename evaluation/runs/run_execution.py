@@ -131,7 +131,7 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured. If an earlier attempt measured something else, delete its results."""
+    """Store what is measured. If an earlier attempt measured something else, delete the results of that attempt."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run

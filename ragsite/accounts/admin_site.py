@@ -195,7 +195,7 @@ _SUBJECTS = ("document", "collection", "answer")
 
 
 def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
-    """Return the object to explain. Raises: Http404 if the user may not curate or see it."""
+    """Return the object whose readers are shown. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
     try:

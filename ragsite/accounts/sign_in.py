@@ -105,7 +105,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
+    """Return the username for a name or an e-mail address. So failures with either of them are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

@@ -111,7 +111,7 @@ def describe_person(user: AnyUser | None) -> AuditPerson | None:
 
 
 def _get_label(subject: Model | None) -> str:
-    """Return the object's name; "" for a person, or an object that is named after a question."""
+    """Return the object's name; "" for a person, or for an object that is named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():

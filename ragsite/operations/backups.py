@@ -64,7 +64,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder in each of ``folders``, and remove those that killed processes have left.
+    """Yield a temporary folder in each of ``folders``. First remove the temporary folders of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -229,7 +229,10 @@ def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "databa
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Read the manifest. Raises: BackupError for another file, or a backup that this version cannot migrate."""
+    """Read the manifest of a backup.
+
+    Raises: BackupError if the file is not a backup, or this version cannot migrate the backup.
+    """
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
@@ -253,7 +256,7 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database in one transaction. If this process ends, psql rolls it back."""
+    """Replace the database in one transaction. If this process ends before, psql rolls the transaction back."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
     writing, environment = _make_database_command(

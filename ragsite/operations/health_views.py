@@ -100,7 +100,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 @_FIGURES.check("figures")
 def _count_rows() -> Finding:
-    """Update the metrics that are counted in the database. If it fails, the other metrics stay."""
+    """Update the metrics that are counted in the database. If this fails, the other metrics are still shown."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():

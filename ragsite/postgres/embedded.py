@@ -187,7 +187,10 @@ class EmbeddedPostgres:
             return None
 
     def _find_server_user(self) -> str | None:
-        """Return the account that runs the server: None for the current one. As root, a system account is created."""
+        """Return the system account that runs the server; None for the account of this process.
+
+        If this process runs as root, the account is created.
+        """
         if os.geteuid() != 0:
             return None
         try:
@@ -235,7 +238,10 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Write the site's configuration at each start, so that a new version also applies to old clusters."""
+        """Write the site's configuration of PostgreSQL.
+
+        This is done at each start, so a new release changes old clusters too.
+        """
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -274,9 +280,10 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return the size of the buffers: as large as the stored data, at most a quarter of the memory.
+        """Return the size of PostgreSQL's buffers: as large as the stored data, at most a quarter of the memory.
 
-        For a million passages, this halves the time of a search. Each 64 MiB need 1 MiB more for their list.
+        If there are a million passages, this halves the time of a search. For each 64 MiB of buffers, PostgreSQL needs
+        1 MiB more for their list.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20

@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Test now whether the model calls functions correctly, so that no reader waits for it."""
+    """Try whether the model calls functions correctly. This is done at the start, so that no reader waits for it."""
     django.setup()
     # The import is here, because Django's models are loaded only now, if another supervisor than `serve` started this
     # process.

@@ -105,7 +105,7 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Turn this fork into the process.
+    """Turn this forked process into the given process.
 
     Ctrl-C does not reach it, because the supervisor stops all processes in order.
     """

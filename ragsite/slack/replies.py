@@ -179,7 +179,10 @@ class Replies:
         return account or AnonymousUser()
 
     def _announce(self, question: SlackQuestion) -> None:
-        """Post a message that the site is searching. After a crash, the first one is found and used again."""
+        """Post the message that the site is searching.
+
+        After a crash, the message of the earlier attempt is used again.
+        """
         if question.reply:
             return
         reply = self._find_reply(question) if question.attempts > 1 else ""

@@ -290,9 +290,9 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the text between the shown text and ``end``, with its edits.
+        """Return the part of ``written`` between ``_shown`` and ``end``, with its markers and links edited.
 
-        It stops earlier where more text may change it.
+        The part ends before ``end`` if following text may still change it. ``_shown`` moves to its end.
         """
         if self._must_wait() and not is_end:
             return ""

@@ -85,7 +85,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return what to show for the sign at ``at``, which may begin an address, and the offset to continue from."""
+    """Return what to show for the character at ``at``, which may begin an address, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":

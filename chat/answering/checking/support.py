@@ -277,7 +277,7 @@ def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> flo
 def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return three measures of doubt from 0 (none) to 1, in the order of WEIGHTS.
+    """Return three measures of doubt about an assertion, from 0 (no doubt) to 1, in the order of WEIGHTS.
 
     1. The share of the assertion's words that no passage contains.
     2. The share of its pairs of neighbouring words that are not neighbours in any passage.

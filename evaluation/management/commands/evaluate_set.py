@@ -102,7 +102,7 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that does. If this is interrupted, cancel the run."""
+        """Measure the run, or wait for the worker that measures it. If the wait is interrupted, cancel the run."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -128,7 +128,7 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _print_comparison(self, name: str, comparison: ProductComparison) -> None:
-        """Print both products' figures. Only checks that need nothing but an answer's text are compared."""
+        """Print the figures of both products. Only checks that need just the text of an answer are compared."""
         self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
         for measure in MEASURES[RunKind.ANSWERS]:
             ours, theirs = (
