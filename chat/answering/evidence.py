@@ -219,11 +219,11 @@ def list_best_units(source: ContextSource) -> list[QuotableUnit]:
 
 
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit of the source's best passage that is closest to the question; None without units.
+    """Return the unit of the source's best passage that is closest to the question; None if it has no units.
 
-    The unit with most of the question's words wins; rare words weigh more. Common sequences of four letters decide
-    ties. This is as accurate as sentence vectors (docs/quality.md), which are used if no unit shares a word, unless
-    ``by_meaning`` is False or the embedder fails.
+    The unit with most of the question's words is chosen; rare words count more. If two units are equal, common
+    sequences of four letters decide. This is as accurate as sentence vectors (docs/quality.md). Sentence vectors are
+    used if no unit shares a word with the question, unless ``by_meaning`` is False or the embedder fails.
     """
     return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 

@@ -58,9 +58,9 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return the span of the unit's text in ``shown``, an excerpt as Markdown, to highlight it.
+    """Return the span of the unit's text in ``shown``, the Markdown of an excerpt, so that it can be highlighted.
 
-    None if the unit is the whole excerpt, or if its Markdown differs from its text.
+    Return None if the unit is the whole excerpt, or if the unit's text is written differently in the Markdown.
     """
     words = _render_prose(unit.text.strip())
     at = shown.find(words)

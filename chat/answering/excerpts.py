@@ -57,10 +57,10 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Cut the excerpt to show around ``unit``, the part of a passage that is closest to the question.
 
-    A section that fits on a screen is shown whole, with its sub-sections if they fit too. ``is_card`` adds the
-    passage's other short sections. Of a longer section, the excerpt has the unit's block, the blocks that it announces,
-    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
-    lead-in, rows with their head.
+    A section that fits on a screen is shown whole, with its sub-sections if they fit too. If ``is_card`` is true, the
+    passage's other short sections are added. If the section is too long, the excerpt has the unit's block, the blocks
+    that this block announces, and blocks around them. If a block is too long, it is cut around the unit: a procedure
+    from its first step, a list with its lead-in, rows with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)

@@ -55,7 +55,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the largest number of tokens of a prompt. ``taken_tokens`` are needed for other texts.
+        """Return the most tokens that a prompt may have, if ``taken_tokens`` are needed for other texts.
 
         The answer gets at most half of a small context.
         """
@@ -88,9 +88,9 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the text to show in pieces, and store usage, calls and the model's own text in the draft.
+        """Yield the text to show in pieces, and store usage, function calls and the model's own text in the draft.
 
-        Withdrawn means that the text before it must be removed. ``history`` is ordered oldest first. Raises: NoAnswer,
+        Withdrawn means that all text before it must be removed. ``history`` is ordered oldest first. Raises: NoAnswer,
         ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources

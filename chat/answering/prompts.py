@@ -61,7 +61,10 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The part of the system message that answers must not reveal. Curators' instructions are not part of it."""
+        """The part of the system message that answers must not reveal.
+
+        Instructions from curators are not part of it.
+        """
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -130,12 +133,12 @@ def _sort_sources(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens the text has. The estimate is rather too high than too low."""
+    """Return about how many tokens the text has. The estimate is usually too high and rarely too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """Return the result of a table as a message to the model, shortened to ``room_tokens``."""
+    """Return the result of a query of tables as a message to the model, shortened to ``room_tokens``."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")

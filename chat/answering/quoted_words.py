@@ -49,7 +49,7 @@ class FoundQuote:
 
 
 def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
-    """Return for each quote whether today's document contains it. This takes one query, or none without quotes."""
+    """Return for each quote whether the current text of its document contains it. This takes at most one query."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:
         return found
@@ -109,9 +109,9 @@ class QuotedInSection(Quoted, Protocol):
 
 
 def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None]:
-    """Return the most similar words in today's document for each quote; None if there are none.
+    """Return for each quote the most similar words in the current text of its document; None if there are none.
 
-    This takes one query.
+    This takes at most one query.
     """
     found: list[list[NearPlace]] = [[] for _ in quoted]
     if not quoted:
@@ -126,7 +126,7 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
 
 
 def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | None:
-    """Return the sentences that are most similar to the quote by their words; None below LEAST_LIKENESS."""
+    """Return the sentences whose words are most similar to the quote; None if all are below LEAST_LIKENESS."""
     wanted = Counter(quote.lower().split())
     best, most = None, LEAST_LIKENESS
     for passage in _join_neighbours(passages):
@@ -152,7 +152,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of each sentence, and of each run of sentences up to 1.5 times as long as the quote."""
+    """Yield the span of each sentence, and of each run of sentences up to about 1.5 times as long as the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

@@ -25,9 +25,9 @@ _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return the number of passages to show in addition to the first.
+    """Return the number of passages to show in addition to the best one.
 
-    Methods with small differences of scores, such as RRF, always get the most.
+    If a search method gives small differences of scores, such as RRF, this is always MOST_ALTERNATIVES.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -35,11 +35,11 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 
 
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
-    """Return the results in display order.
+    """Return the results in the order in which they are shown.
 
     1. Results with a section whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer the question alone, also if they are in another language and rank lower.
-    3. Results that come near an answer alone.
+    2. Results that answer the question without the others, even if they are in another language and rank lower.
+    3. Results that come near an answer without the others.
     4. All others.
 
     Within a group, results are ordered by score, then by marker.

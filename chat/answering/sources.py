@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the result's rows as sources, followed by the other ``sources``, with new numbers."""
+    """Return the rows of the result as sources, followed by the other ``sources``. All get new numbers."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}

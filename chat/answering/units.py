@@ -172,7 +172,7 @@ def _find_question(content: str, block: Block) -> str:
 
 
 def find_table_head(content: str, block: Block) -> str:
-    """Return the head of the block's table as Markdown; empty if there is no head within ``content``."""
+    """Return the head of the block's table as Markdown; empty if ``content`` does not contain the head."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
@@ -203,5 +203,5 @@ def _find_heading(source: ContextSource, heading_start: int | None, begin: int) 
 
 
 def build_text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text with its heading and table head before it, because a row or an item alone says little."""
+    """Return the unit's text after its heading and table head, because a single row or list item has little meaning."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

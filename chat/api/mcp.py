@@ -134,7 +134,7 @@ class McpView(AskersView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse requests from pages of other sites, and check the scope and rate limit of the called tool.
 
-        A browser would send such a page's requests with the permissions of its user.
+        A browser sends the requests of any page with the permissions of its user.
         """
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2].lower() != request.get_host().lower():

@@ -41,7 +41,7 @@ def may_be_mailed(user: AnyUser) -> bool:
 
 
 def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
-    """Return which of the answers the user follows, by id; None if the site cannot send mail to the user."""
+    """Return the ids of those answers that the user follows; None if the site cannot send mail to the user."""
     if not user.is_authenticated or not may_be_mailed(user):
         return None
     rows = FollowedAnswer.objects.filter(user=user, answer__in=[answer.pk for answer in answers])
@@ -49,7 +49,7 @@ def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
 
 
 def may_follow(user: AnyUser, answer: Answer) -> bool:
-    """Return whether the user may read the answer now, in a conversation of their own or by a shared link."""
+    """Return whether the user may read the answer now, in an own conversation or by a shared link."""
     conversation = answer.conversation
     if not is_active(user):
         return False
@@ -63,9 +63,10 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
 
 
 def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
-    """Let the user follow the answer; return None if the user follows the largest number of answers already.
+    """Let the user follow the answer. Return None if the user follows the largest number of answers already.
 
-    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the page.
+    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the address
+    of the page.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None

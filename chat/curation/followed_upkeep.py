@@ -65,7 +65,7 @@ def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:
-    """Try once to send the mail of a notice; return None if another worker has its lease.
+    """Try once to send the mail of a notice. Return None if another worker has the lease of the notice.
 
     No mail is sent if the reader may no longer read the answer, or if the cited words are in the documents again.
     """

@@ -67,9 +67,9 @@ class Panel:
 
 
 def build_panel(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the debug panel without passages that the viewer may not read; None if the answer had no search.
+    """Return the debug panel for an answer; None if the answer had no search.
 
-    Errors are shown only to users who may read all answers.
+    Passages that the viewer may not read are left out. Errors are shown only to users who may read all answers.
     """
     saved = read_trace(answer.trace)
     if saved is None:

@@ -90,9 +90,9 @@ class RanksNow:
 
 
 def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
-    """Repeat the search of an answer with its profile and filters and the viewer's rights.
+    """Repeat the search of an answer with its profile and filters, but with the viewer's rights.
 
-    None if the answer had no search. Nothing is saved.
+    Return None if the answer had no search. Nothing is saved.
     """
     then = read_trace(answer.trace)
     if then is None:

@@ -53,7 +53,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def interrupted(self) -> AnswerQuerySet:
         """Return the unfinished answers that no process writes now.
 
-        Some are STOPPED, but their text was not saved.
+        The result also has STOPPED answers whose text was not saved.
         """
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
@@ -202,7 +202,7 @@ class Answer(Leased):
     def build_gap_condition(cls) -> Q:
         """Return a condition for gaps: questions that were searched, and whose answer was refused or rated not helpful.
 
-        Instructions to the site, questions to drafts and questions out of scope are no gaps.
+        Instructions to the site, questions to drafts and questions out of scope are not counted as gaps.
         """
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
@@ -245,7 +245,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, a periodic task does so later."""
+        """Store that the answer failed, without content. If the database fails too, a periodic task stores it later."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -261,7 +261,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search with the current rights of ``reader``. None means the asker.
+        """Return the filters of the answer's search with the current rights of ``reader``; None means the asker.
 
         Raises: InvalidQuery.
         """
@@ -352,7 +352,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """The attempt and the sequence, as "1-12", both from 1; empty if the event is not stored."""
+        """The attempt and the number in it, both from 1, such as "1-12"; empty if the event is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property

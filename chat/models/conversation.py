@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
         """Return the conversations of a user or of a visitor's browser.
 
-        A limited API key gets only those that it began.
+        If the user sends a limited API key, only the conversations that this key began are returned.
         """
         if user.is_authenticated:
             own = self.filter(owner=user)

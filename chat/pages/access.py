@@ -22,7 +22,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_visitors(view: View) -> View:
-    """Wrap ``view`` so that visitors sign in first, if the site requires it, and no response is cached."""
+    """Wrap ``view`` so that visitors must sign in first, if the site requires this, and no response is cached."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -106,7 +106,7 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a line break as a space, except before a label such as "From:", where it stays."""
+        """Render a line break as a space. Before a label such as "From:", the line break stays."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:

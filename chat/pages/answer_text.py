@@ -46,7 +46,7 @@ _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def has_table_rows(text: str) -> bool:
-    """Return whether the text contains rows of a table. The answer's table is then not shown again."""
+    """Return whether the text contains table rows. If so, the answer's table is not shown again."""
     return _UNDER_HEAD.search(text) is not None
 
 

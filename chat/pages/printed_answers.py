@@ -60,7 +60,7 @@ def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
 
 
 def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
-    """Return the questions and answers with their footnotes. ``build_address`` adds the site to a path."""
+    """Return the questions and answers with their footnotes. ``build_address`` adds the site's address to a path."""
     shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")

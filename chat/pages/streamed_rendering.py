@@ -65,7 +65,7 @@ class StreamedMarkdown:
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Add ``text`` to the answer. Return HTML to append, or lines that replace all that is shown."""
+        """Add ``text`` to the answer. Return HTML to append to the page, or lines that replace all of the answer."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text

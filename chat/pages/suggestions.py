@@ -36,9 +36,9 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return suggested questions with their collections: from the ``chosen`` one, or from all, mixed.
+    """Return suggested questions with their collections, from the ``chosen`` collection or mixed from all.
 
-    Cached for an hour.
+    They are cached for an hour.
     """
     try:
         searched = build_filters(user, chosen).collections
@@ -122,7 +122,7 @@ def _rate_specificity(question: str) -> tuple[int, int]:
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return questions about the first cited document that were not asked yet, nearest to the citation first."""
+    """Return questions about the first cited document that were not asked yet, those nearest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

@@ -64,7 +64,7 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place for the answer. An empty ``caller`` has no limit of its own.
+        """Reserve a place for the answer. If ``caller`` is empty, the answer counts for no caller's limit.
 
         Raises: SiteBusy if all places are taken; BudgetSpent if the caller has too many unfinished answers.
         """
@@ -103,7 +103,7 @@ class Admission:
     def place(self, answer_id: UUID) -> int:
         """Return the answer's position in the queue. If it is 0 or less, the writing may begin.
 
-        Answers beyond the share of their caller come last.
+        If a caller has more answers than its share, the surplus answers come last.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]

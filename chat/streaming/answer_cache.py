@@ -54,8 +54,8 @@ def build_key(
 ) -> str:
     """Return a SHA-256 of all that an answer depends on; "" if the cache is off.
 
-    Compute it before the search. If a document changes during the search, the key is then that of the old documents,
-    and no later question finds the answer. Raises: SearchUnavailable.
+    It must be computed before the search. If a document changes during the search, the key then belongs to the old
+    documents, and no later question finds the answer. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -98,9 +98,10 @@ def build_key(
 
 
 def find_reusable(key: str) -> Answer | None:
-    """Return the newest answer with this key that may be reused, or None.
+    """Return the newest answer with this key that may be used again, or None.
 
-    It must be recent and complete, without notices and failed retrievers. Neither it nor a copy was rated unhelpful.
+    It must be recent and complete, without notices and failed retrievers. Neither the answer nor a copy of it may have
+    been rated unhelpful.
     """
     if not key:
         return None

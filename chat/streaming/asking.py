@@ -158,7 +158,7 @@ def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
 def clean_question(question: str) -> str:
     """Return the question without unprintable characters and surrounding white space.
 
-    Raises: InvalidQuestion if it is empty, too long, or only excludes words.
+    Raises: InvalidQuestion if the question is empty, too long, or has only excluded words.
     """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:

@@ -47,7 +47,7 @@ async def follow_as_reader(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the events of `streams.follow_stream`, as long as ``user`` may read the answer's sources.
 
-    Their account, API key and session must stay valid too.
+    The account, the API key and the session of ``user`` must stay valid too.
     """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):

@@ -49,8 +49,8 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 def save_answer(run: Run) -> StreamedEvent:
     """Save the outcome of a run, and return the last event, with the saved answer.
 
-    A second call returns the same event. If another process has the lease, the event is `lost`, and the reader
-    continues from the database.
+    A second call returns the same event. If another process has the lease, the event `lost` is returned, and the reader
+    gets the next events from the database.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
@@ -102,7 +102,7 @@ def save_answer(run: Run) -> StreamedEvent:
 
 
 def build_failure_payload(error: Exception) -> FailedPayload:
-    """Return the payload of `failed` for an error that occurred while saving."""
+    """Return the payload of the event `failed` for an error that occurred while the answer was saved."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}

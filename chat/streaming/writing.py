@@ -259,7 +259,7 @@ async def _end(run: Run) -> None:
 async def hand_over_all(seconds: float) -> None:
     """Release the leases of the answers of this event loop, so that other processes can write them.
 
-    Answers that are being saved are finished first, within ``seconds``.
+    If answers are being saved, this waits at most ``seconds`` for them first.
     """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]

@@ -238,7 +238,10 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return the length of a call at the start of the line; 0 if there is none, None to wait for more text."""
+        """Return the length of a function call at the start of the line.
+
+        0 means that there is no call, and None that more text is needed to decide.
+        """
         text = self._held
         if not self._removes_calls:
             return 0
@@ -268,7 +271,10 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return where a JSON call that starts at ``begin`` ends; 0 for other text, None to wait for more text."""
+        """Return the offset at which the JSON of a function call ends that starts at ``begin``.
+
+        0 means that the text is no function call, and None that more text is needed to decide.
+        """
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -189,7 +189,7 @@ class EmbeddedPostgres:
     def _find_server_user(self) -> str | None:
         """Return the system account that runs the server; None for the account of this process.
 
-        If this process runs as root, the account is created.
+        If this process runs as root, the server needs another account, which is created if it is missing.
         """
         if os.geteuid() != 0:
             return None

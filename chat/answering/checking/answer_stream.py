@@ -130,7 +130,7 @@ class AnswerStream:
     def feed(self, piece: str) -> str:
         """Add a piece of the model's text, and return the text that can be shown now.
 
-        Raises: AnswerWithheld.
+        Raises: AnswerWithheld if the text must not be shown.
         """
         if self.is_looping:
             return ""
@@ -147,7 +147,10 @@ class AnswerStream:
         return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text names the site's function or quotes its rules, and no source does."""
+        """Raise AnswerWithheld if the text names the site's function or quotes the prompt's rules.
+
+        A name or text that a source contains too is allowed.
+        """
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")

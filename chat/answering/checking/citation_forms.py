@@ -72,7 +72,7 @@ class References:
 def find_references(
     text: str, known: Collection[int], is_in_sources: Callable[[str], bool], *, is_end: bool
 ) -> References:
-    """Return the citations in a text. If not ``is_end``, more text may follow.
+    """Return the citations in a text. If ``is_end`` is false, more text may follow.
 
     Brackets that the text copies from a document are not citations. ``is_in_sources`` returns whether a bracket occurs
     in the sources together with the word before it.

@@ -63,7 +63,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset between ``begin`` and ``end`` up to which the edits are final, whatever text follows."""
+    """Return the last offset between ``begin`` and ``end`` before which no following text can change the links."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
