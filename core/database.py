@@ -24,7 +24,10 @@ IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 @contextmanager
 def commit_without_waiting() -> Iterator[None]:
-    """Run a transaction whose commit does not wait for the disk. Inside another transaction, that one does not wait."""
+    """Run a transaction whose commit does not wait for the disk.
+
+    Inside another transaction, the commit of the outer transaction does not wait.
+    """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
@@ -61,7 +64,7 @@ def release_connections() -> None:
 def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a statement on this thread's connection, within its transaction.
 
-    The statement gives the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
+    The statement must give the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, like Django's cursors.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()

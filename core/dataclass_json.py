@@ -32,7 +32,7 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], stored: Any) -> T:
     """Read JSON that :func:`to_json` wrote. Missing fields get their defaults, and unknown fields are ignored.
 
-    Raises: KeyError, TypeError or ValueError for a value that does not fit.
+    Raises: KeyError, TypeError or ValueError if a value has a wrong type.
     """
     return _converter.structure(stored, kind)
 

@@ -100,9 +100,9 @@ class _BoundedStream(httpcore2.NetworkStream):
 
 
 def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return an async client that connects only to the addresses from ``resolve``; None allows all.
+    """Return an async client that connects only to the addresses from ``resolve``. None allows all addresses.
 
-    A proxy from the environment is used without this check, because it connects itself.
+    If the environment names a proxy, the addresses are not checked, because the proxy makes the connection.
     """
     client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send a task for each job, and return how many were sent. The sweep sends those that the broker refused."""
+    """Send a task for each job, and return how many were sent. A periodic task sends tasks that the broker refused."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -42,7 +42,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Send the tasks after the transaction. Errors are only logged, because a periodic task sends them again."""
+    """Send the tasks after the transaction. Errors are only logged, because a periodic task sends the tasks again."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
@@ -51,10 +51,10 @@ def send_job(task: str, pk: int) -> None:
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """Return how many tasks wait in the queue, and how long the oldest one has waited, in seconds.
+    """Return how many tasks wait in the queue, and for how many seconds the oldest task has waited.
 
-    Tasks that workers have taken are not counted. The age is 0 if the broker does not report it. Raises: DatabaseError
-    and the broker's errors.
+    Tasks that workers have taken are not counted. The seconds are 0 if the broker does not report them. Raises:
+    DatabaseError and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
@@ -95,7 +95,10 @@ def sweep_all() -> None:
 
 
 def enqueue_forgotten_jobs(model: type[Job]) -> int:
-    """Free the jobs of silent workers, and send a task for each job without one; return the number of tasks."""
+    """Free the jobs of workers that no longer respond, and send a task for each job without one.
+
+    Return the number of sent tasks.
+    """
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
         # If a row is locked, its worker is alive and saves its result, so the row is skipped.

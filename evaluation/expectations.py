@@ -62,11 +62,12 @@ class Grade:
 def grade_answer(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
-    """Return the grade of an answer with this ``text``, shown with the texts ``beside`` it.
+    """Return the grade of an answer with this ``text``. ``beside`` are the other texts that the page shows with it.
 
-    3 points: all of ``must``, none of ``must_not``, not too long. 2 points: too long, up to three times. 1 point: half
-    of ``must``, or an expected document is cited (``cites_expected``). A refusal gets 1 point if the texts beside it
-    contain all of ``must``. If a refusal is expected, it gets 3 points, and an answer 0. All others get 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` and is not too long. It gets 2
+    points if it is too long, up to three times the limit, and 1 point if it contains half of ``must`` or cites an
+    expected document (``cites_expected``). A refusal gets 1 point if the texts beside it contain all of ``must``. If a
+    refusal is expected, a refusal gets 3 points and an answer 0. All others get 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)

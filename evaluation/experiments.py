@@ -196,7 +196,7 @@ def format_points(difference: float) -> str:
 def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
-    Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
+    Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
         # The rows are locked, so that two starts at the same time wait for each other.

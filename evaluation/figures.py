@@ -7,7 +7,7 @@ from django.utils.formats import date_format
 
 
 def format_fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """Return the number with ``digits`` decimals and thousands separators, and with a plus if ``signed``."""
+    """Return the number with ``digits`` decimals and thousands separators. If ``signed``, it begins with + or -."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 

@@ -136,8 +136,8 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
 def find_used_weights(trace: SearchTrace) -> dict[str, float]:
     """Return the weight that each retriever had in the scores.
 
-    Some methods change the weights for a question. If all candidates then have the same weight, it is returned;
-    otherwise the weight of the search plan is.
+    Some methods lower the weight of a retriever for a question. All candidates then have the same weight, which is
+    returned. Otherwise the weight of the search plan is returned.
     """
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:

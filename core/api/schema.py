@@ -58,7 +58,7 @@ _VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "
 
 class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the security requirements: schemes with their scopes. An empty one allows requests without a key."""
+        """Return the security requirements, which are schemes with their scopes. {} allows requests without a key."""
         auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
             isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))

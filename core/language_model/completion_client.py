@@ -69,7 +69,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_refused_part(self, body: Body) -> str:
-        """Return the part of the request that the server does not accept; empty if its message names none."""
+        """Return the part of the request that the server does not accept; empty if its error message names no part."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -154,7 +154,7 @@ class CompletionClient:
         self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), KnownModel())
 
     async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield the pieces of the completion. Raises: ModelFailed, at once if the breaker is open."""
+        """Yield the pieces of the completion. Raises: ModelFailed; at once, if the circuit breaker is open."""
         breaker = self.breaker
         if breaker is None:
             async with aclosing(self._attempt(request)) as received:

@@ -52,9 +52,9 @@ class Delta:
 
 
 async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion, also if the server sends one document instead of a stream.
+    """Yield the pieces of the completion, even if the server sends one document instead of a stream.
 
-    Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
+    Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
     """
     lines = _split_lines(response)
     is_document = response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"

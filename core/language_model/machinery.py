@@ -145,9 +145,9 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the remaining text, without unfinished thoughts and calls.
+        """Return the remaining text, without unfinished thoughts and function calls.
 
-        If ``is_cut``, the reply ended early: a text that begins like a thought is then removed.
+        ``is_cut`` means that the reply ended early. Then a text that begins like a thought is removed too.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)

@@ -76,7 +76,10 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Save the passage. If its quote or document changed, clear the hash, which identified the old one."""
+        """Save the passage.
+
+        If its quote or document changed, clear the hash, because it identifies the earlier passage.
+        """
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)

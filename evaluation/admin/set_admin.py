@@ -185,7 +185,10 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Add the question of the answer with the id ``answer`` as a draft to its collection's set of complaints."""
+        """Add the question of an answer as a draft to its collection's set of complaints.
+
+        The request's ``answer`` is the id of the answer.
+        """
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

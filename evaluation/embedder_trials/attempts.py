@@ -34,7 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def continue_trial(trial_id: int) -> EmbedderTrial | None:
-    """Continue the trial for a while and return it; None if another worker has its lease."""
+    """Continue the trial for a limited time and return it; None if another worker has its lease."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:

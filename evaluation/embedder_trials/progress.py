@@ -47,7 +47,10 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download. The hub client calls it in its own thread, whose connection is closed."""
+        """Store the progress of a download.
+
+        The hub client calls this in a thread of its own, so the thread's database connection is closed at the end.
+        """
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

@@ -82,7 +82,7 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case to DeepEval's form, without the marks that make DeepEval open a file or an address."""
+    """Convert the case to DeepEval's form. Texts that would make DeepEval open a file or an address are removed."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
         # Markers are removed, because a judge would read them as part of the claims.
@@ -102,7 +102,10 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics for the case. Only the sources of a refusal are judged: they may contain an answer."""
+        """Return the metrics for the case.
+
+        If the answer is a refusal, only its sources are judged, because they may contain an answer.
+        """
         if not case.sources:
             return ()
         if case.refused:

@@ -33,8 +33,8 @@ class JudgeModel(ChatModel):
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
         """Return the model's reply, parsed into this form.
 
-        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or an
-        empty list; and the errors of ``meter``.
+        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or has
+        an empty list; and the errors of ``meter``.
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}

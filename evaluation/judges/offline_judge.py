@@ -51,9 +51,9 @@ class Relevancy:
 def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """Return the most relevant sentence of each (headings, text) pair. Ties go to the first sentence.
+    """Return the most relevant sentence of each (headings, text) pair. If several are equal, the first is returned.
 
-    A text without words has relevancy 0. ``embed`` returns unit vectors of shape (texts, dimension).
+    If a text has no words, its relevancy is 0. ``embed`` returns unit vectors of shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -115,7 +115,7 @@ class OfflineJudge:
     def metrics(self, case: Case) -> tuple[str, ...]:
         """Return the metrics for the case.
 
-        A refusal has only its sources measured, an answer without claims no support.
+        If the answer is a refusal, only its sources are measured. If it has no claims, its support is not measured.
         """
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:

@@ -63,7 +63,7 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed, because the result is then not the profile's."""
+    """Raise NotMeasured if a part of the search failed, because the result then does not measure the profile."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
@@ -90,7 +90,7 @@ class SearchMeasurement:
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Load models and open connections before anything is timed. Raises: NotMeasured, Unmeasurable."""
+        """Load models and open connections before a question is timed. Raises: NotMeasured, Unmeasurable."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
@@ -165,9 +165,9 @@ async def measure_reply(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply that a visitor would get who asks this after ``history``. It is not saved.
+    """Return the reply to a visitor who asks this question after ``history``. It is not saved.
 
-    ``instructions`` are for a language model; None: the active ones.
+    ``instructions`` are for a language model. None means the active instructions.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -193,7 +193,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Run only a search, because a model's answer costs money."""
+        """Run only a search and no model, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -302,7 +302,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Judge an answer, and store scores and errors in the result. Raises: LeaseLost."""
+        """Judge an answer, and store the scores and errors in ``result``. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

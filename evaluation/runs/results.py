@@ -120,10 +120,10 @@ class RunComparison:
 
 
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
-    """Return the metrics' means with intervals, and the milliseconds of a question.
+    """Return the metrics' means with intervals, and the milliseconds that a question took.
 
-    A mean covers the ``questions`` that have a value; a metric without values is missing. Raises: ValueError without
-    results.
+    A mean covers only the questions with a value, and ``questions`` is their number. If a metric has no values, it is
+    missing. Raises: ValueError without results.
     """
     return {
         "questions": len(results),

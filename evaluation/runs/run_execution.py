@@ -51,9 +51,9 @@ class _StintOver(Exception):
 
 
 def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Continue the run for a while and return it; None if another worker has its lease.
+    """Continue the run for a limited time and return it; None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if another may succeed.
+    If measuring fails, the error is stored. If another attempt may succeed, so is the time of that attempt.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())

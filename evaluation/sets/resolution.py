@@ -32,7 +32,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 
 
 def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Return where each expected passage is in the collection's chunks, by its id.
+    """Return for the id of each expected passage where it is in the collection's chunks.
 
     A passage is found by its words, so it does not matter how the document is cut into chunks.
     """
