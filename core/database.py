@@ -78,9 +78,10 @@ def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, .
 
 @contextmanager
 def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction whose statements may take ``seconds`` each, or the question's remaining time.
+    """Run a transaction in which each statement may take ``seconds``.
 
-    Raises: OperationalError if a statement takes longer.
+    If the current question has less time left, a statement may take only that time. Raises: OperationalError if a
+    statement takes longer.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():

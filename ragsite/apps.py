@@ -40,7 +40,10 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the broker's schema and queues in the site's database, if the broker is in it and they are missing."""
+    """Create the broker's schema and queues in the site's database.
+
+    This is done only if the broker uses this database and they are missing.
+    """
     from pgmq.install import get_embedded_install_sql
 
     if using != "default" or not settings.CELERY_BROKER_URL.startswith("pgmq:"):

@@ -37,7 +37,10 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters; with ``?q=``, the sections that contain all words, those with a word in the heading first."""
+    """List the chapters. With ``?q=``, list the sections that contain all words.
+
+    Sections with one of the words in their heading come first.
+    """
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))

@@ -57,7 +57,7 @@ def disk_space() -> Finding:
 
 @MACHINE.check("scheduler")
 def check_scheduler() -> Finding:
-    """Check that the scheduler runs, if it has ever run with this data directory."""
+    """Check that the scheduler runs. If it has never run with this data directory, it is not missed."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(

@@ -90,7 +90,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or empty without cookies."""
+        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" if there are no cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

@@ -5,7 +5,10 @@ from typing import Any
 
 
 def find_network(address: str) -> str:
-    """Return the address by which requests are limited: a customer's /64 network for IPv6, else the address itself."""
+    """Return the address for which requests are limited.
+
+    For IPv6, it is the /64 network of a customer; for IPv4, it is the address itself.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -82,7 +82,7 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case to DeepEval's form. Texts that would make DeepEval open a file or an address are removed."""
+    """Convert the case to DeepEval's form. Marks that would make DeepEval open a file or an address are removed."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
         # Markers are removed, because a judge would read them as part of the claims.

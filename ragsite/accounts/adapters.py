@@ -122,7 +122,10 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the provider's e-mail address, if OIDC_JOIN_BY_EMAIL allows to join them."""
+        """Return the existing account with the e-mail address from the provider; None if the two must not be joined.
+
+        OIDC_JOIN_BY_EMAIL allows to join them.
+        """
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None

@@ -41,7 +41,7 @@ class Claims:
 
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
-    """Read the claims from the responses of a provider: the userinfo and the ID token."""
+    """Read the claims from two responses of a provider, the userinfo and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
@@ -60,13 +60,13 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
-    """Convert SAML attributes to claims. Their e-mail address is never verified."""
+    """Convert SAML attributes to claims. The e-mail address in the attributes never counts as verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups for the claimed ones. If there is a ``mapping``, others are left out."""
+    """Return the names of the site's groups for the claimed names. Names that a ``mapping`` lacks are left out."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
@@ -104,8 +104,8 @@ def is_last_local_administrator(user: User) -> bool:
 def is_stale(user: User) -> bool:
     """Return whether the account's rights may be out of date.
 
-    This is the case if it has no password and its provider has not opened it for OIDC_KEY_DAYS. Providers do not say
-    which people were removed, so such an account may belong to one of them.
+    They may be if the account has no password and its provider has not signed it in for OIDC_KEY_DAYS. Providers do not
+    report removed people, so the account may belong to one of them.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -115,7 +115,7 @@ def is_stale(user: User) -> bool:
 
 
 def apply_claims(user: User, claims: Claims) -> None:
-    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and these do not."""
+    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and that these claims lack."""
     with transaction.atomic():
         # The rows of all superusers are locked, because otherwise the last two could lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())

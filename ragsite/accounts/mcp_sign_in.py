@@ -128,9 +128,10 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens once for each code and each refresh token, also if requests are simultaneous.
+        """Issue tokens only once for each code and each refresh token, even if requests are simultaneous.
 
-        If a code is used again, the tokens that were issued for it are revoked, with those that replaced them.
+        If a code is used again, the tokens that were issued for it are revoked, together with the tokens that replaced
+        them.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:

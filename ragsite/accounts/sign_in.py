@@ -31,7 +31,10 @@ class LimitedBackend(ModelBackend):
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """Return the user. Raises: PermissionDenied for a wrong name or password; SignInRefused over a limit."""
+        """Return the user.
+
+        Raises: PermissionDenied for a wrong name or password; SignInRefused if there were too many attempts.
+        """
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
@@ -79,7 +82,10 @@ def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
 
 
 def may_use_password(user: User) -> bool:
-    """Return whether LOCAL_PASSWORDS allows a password. Superusers may always use one, in case the provider fails."""
+    """Return whether LOCAL_PASSWORDS lets the user sign in with a password.
+
+    Superusers may always use a password, because the provider may fail.
+    """
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -92,7 +98,7 @@ def lacks_second_factor(user: AnyUser) -> bool:
 
 
 def list_connected_programs(user: User) -> Any:
-    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables for them."""
+    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables of such programs."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import list_programs

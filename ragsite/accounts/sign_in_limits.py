@@ -101,12 +101,15 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token. A token that has succeeded at this address is always allowed."""
+    """Return whether the caller may try a token.
+
+    A token that has succeeded at this address before is always allowed.
+    """
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def find_code_wait(caller: Caller) -> int:
-    """Return the seconds until the caller may try a second factor again; 0 if now.
+    """Return the seconds until the caller may try a second factor again; 0 if the caller may try now.
 
     Failures at all addresses are counted, because only a caller who has the password can cause them.
     """
@@ -115,7 +118,7 @@ def find_code_wait(caller: Caller) -> int:
 
 
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the account accepts a sign-in, if it has failed at many addresses; else 0."""
+    """Return the seconds until the account accepts a sign-in. This is 0 unless it has failed at many addresses."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -221,7 +224,8 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
     """Wait for a slot and run the block, which hashes a password.
 
-    ``is_known``: the account has signed in at this address. Raises: SignInBusy if no slot is free within WAIT_SECONDS.
+    ``is_known`` means that the account has signed in at this address. Raises: SignInBusy if no slot is free within
+    WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:

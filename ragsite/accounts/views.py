@@ -99,7 +99,7 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect, so that the secret address is not logged again."""
+    """Store the invitation in the session and redirect, so that its secret address is logged only once."""
     found = invitations.find_invitation(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)

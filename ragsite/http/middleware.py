@@ -34,7 +34,8 @@ class BodyTooLong(Exception):
 def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
     """Wrap ``receive`` so that it stops when the body is longer than allowed.
 
-    Raises: BodyTooLong, at once if `Content-Length` shows it, else when the returned function is called.
+    Raises: BodyTooLong. It is raised at once if `Content-Length` is too large, otherwise when the returned function is
+    called.
     """
     has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE

@@ -62,7 +62,7 @@ def find_users_by_address(address: str) -> list[Any]:
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of a replaced address, which could still be used to reset the password."""
+    """Delete allauth's record of an address that was replaced, because it could still be used to reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 

@@ -35,7 +35,7 @@ _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 def record_action(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
     """Write an entry in the current transaction.
 
-    ``details`` are JSON values without text of documents, questions or answers.
+    ``details`` are JSON values. They must not contain text of documents, questions or answers.
     """
     return AuditEntry.objects.create(
         action=action,
@@ -178,7 +178,7 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS and persons without entries; return the number of entries."""
+    """Delete entries older than AUDIT_DAYS, and persons who have no entries left; return the number of entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
@@ -206,7 +206,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON. If there is no label, details are left out too, because they may contain names."""
+    """Return the entry as JSON. If the label is left out, so are the details, because they may contain names."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

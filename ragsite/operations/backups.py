@@ -86,7 +86,7 @@ def remove_leftovers() -> None:
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the original files, both of one moment, to ``file``.
+    """Write the database and the original files to ``file``, both as they are at the same moment.
 
     The site may run meanwhile. Files in a bucket are not included. Raises: BackupError.
     """
@@ -171,10 +171,10 @@ def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
-    """Restore a backup, and migrate the database if the backup is of an older release.
+    """Restore a backup, and migrate the database if the backup is from an older release.
 
-    Existing data are replaced only with ``replace``. If this is interrupted, the site does not start until another
-    restore has finished. Raises: BackupError.
+    Existing data are replaced only if ``replace`` is true. If the restore is interrupted, the site does not start until
+    another restore has finished. Raises: BackupError.
     """
     _refuse_citus()
     try:
@@ -195,7 +195,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
 
 
 def describe_interrupted_restore() -> str:
-    """Return how to finish a restore that was interrupted; "" if none was."""
+    """Return how to finish a restore that was interrupted; "" if no restore was."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
         is_interrupted = cursor.fetchone() == (True,)
@@ -208,7 +208,7 @@ def describe_interrupted_restore() -> str:
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
     """Return what to do if this version cannot migrate the database; "" if it can.
 
-    Only the site's own apps are compared. Those of other packages depend on the settings.
+    Only the migrations of the site's own apps are compared, because those of other packages depend on the settings.
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}

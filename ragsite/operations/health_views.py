@@ -58,7 +58,7 @@ SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Respond with 200 without a query: if the database fails, the process must not be killed for it."""
+    """Respond with 200 without a query. If the database fails, this process must not be killed for it."""
     return JsonResponse({"status": "ok"})
 
 

@@ -67,7 +67,7 @@ class Queue:
 
 
 def count_queued_work() -> list[Queue]:
-    """Return the work that is due, by queue. Maintenance is counted only if the queue is in the database."""
+    """Return the work that is due, by queue. Maintenance is counted only if the broker uses the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):

@@ -57,7 +57,7 @@ class OpenTelemetrySpans:
     def begin_request(self, request: HttpRequest) -> Any:
         """Begin the span of a request and make it current.
 
-        If the caller sent `traceparent`, it is a child of the caller's span.
+        If the caller sent the header `traceparent`, the span becomes a child of the caller's span.
         """
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})

@@ -58,10 +58,10 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the socket: in the data directory, or else in the temporary folder.
+        """The folder of the socket, which is in the data directory or in the temporary folder.
 
-        The temporary folder is used if the path is too long, or has characters that client libraries misread in an
-        address.
+        The temporary folder is used if the path of the data directory is too long, or has characters that client
+        libraries misread in an address.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -160,10 +160,10 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server. If it does not stop in time, kill it; it recovers at its next start.
+        """Stop the server. If it does not stop in time, kill it; it then recovers at its next start.
 
-        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was created again, that
-        is another server.
+        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was deleted and created
+        again, that is another server.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():

@@ -23,9 +23,9 @@ _STOP = (
 
 
 def guard(data_dir: str, checkout: str) -> None:
-    """Stop the server when no process uses it, and return. If another guardian runs, return at once.
+    """Stop the PostgreSQL server when no process uses it, and return. If another guardian runs, return at once.
 
-    Raises: FileNotFoundError if the data directory is gone.
+    Raises: FileNotFoundError if the data directory was deleted.
     """
     guardian = os.open(os.path.join(data_dir, GUARDIAN_FILE), os.O_RDWR)
     users = os.open(os.path.join(data_dir, USERS_FILE), os.O_RDWR)

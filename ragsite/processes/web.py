@@ -123,7 +123,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Do nothing: the socket is listening already."""
+        """Do nothing, because the socket is listening already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -251,7 +251,10 @@ def preload() -> None:
 
 @functools.cache
 def load_model() -> None:
-    """Open the site's embedder before the web processes fork. Log if it differs from that of the stored vectors."""
+    """Open the site's embedder before the web processes fork.
+
+    If the stored vectors are from another embedder, this is logged.
+    """
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
@@ -262,7 +265,10 @@ def load_model() -> None:
 
 
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Call ``step`` with the embedder if it runs in this process. Errors are only logged; /readyz reports them too."""
+    """Call ``step`` with the embedder if the embedder runs in this process.
+
+    Errors are only logged, because /readyz reports them too.
+    """
     try:
         embedder = embedder_choice.get_embedder()
         if isinstance(embedder, OnnxEmbedder):

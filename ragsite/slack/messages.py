@@ -34,7 +34,7 @@ def write_link(address: str, label: str) -> str:
 
 
 def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
-    """Convert Markdown to Slack's format. ``cited`` has an address for each marker; only ``addresses`` become links."""
+    """Convert Markdown to Slack's format. ``cited`` has an address for each marker. Only ``addresses`` become links."""
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
@@ -128,7 +128,7 @@ def _write_code(text: str) -> str:
 
 
 def split_sections(text: str) -> list[str]:
-    """Split a text into parts that fit into a section. Each part of a code block gets its own fences."""
+    """Split a text into parts that fit into a section of a message. Each part of a code block gets its own fences."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):

@@ -63,7 +63,7 @@ class NotAnswered(Exception):
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the cache key for a caller, who is given as ``request``."""
+        """Return the key of the cache for a caller. Here ``request`` is the caller and not a request."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 
@@ -105,7 +105,10 @@ class Replies:
                 RECEIVED.clear()
 
     def answer(self, question: SlackQuestion) -> None:
-        """Answer a leased question. If it fails, another attempt follows; after the last one, tell the user."""
+        """Answer a leased question.
+
+        If this fails, another attempt follows. After the last attempt, report to the user.
+        """
         try:
             with heartbeat(question):
                 self._answer(question)
