@@ -64,7 +64,8 @@ def release_connections() -> None:
 def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a statement on this thread's connection, within its transaction.
 
-    The statement must give the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, like Django's cursors.
+    The statement must give the types of its parameters (``%s::bigint[]``).
+    Raises: DatabaseError, as Django's cursors do.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()

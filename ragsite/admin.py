@@ -198,7 +198,10 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return counts instead of texts: a user who may delete an account may not read its questions."""
+        """Return counts instead of texts.
+
+        A user who may delete an account may lack the right to read the questions of the account.
+        """
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

@@ -42,7 +42,7 @@ class _Handler(ASGIHandler):
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
-            # Django sends nothing before it has read the whole body, so a refusal can still be sent here.
+            # Django sends no part of a response before it has read the whole body, so a refusal can still be sent here.
             await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:

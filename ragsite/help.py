@@ -37,9 +37,9 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters. With ``?q=``, list the sections that contain all words.
+    """List the chapters. If there are words in ``?q=``, list the sections that contain all of them too.
 
-    Sections with one of the words in their heading come first.
+    Sections with more of the words in their heading come first.
     """
     words = request.GET.get("q", "").casefold().split()
     found = [

@@ -32,7 +32,8 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
+# The patterns match tags of the template languages Jekyll, Liquid, Hugo and ERB. They are removed, because their output
+# is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 

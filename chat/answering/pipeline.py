@@ -215,7 +215,7 @@ def _choose_generator(
 ) -> OpenAICompatibleGenerator | None:
     """Return the generator of the language model, and name the writer in the draft; None if documents are quoted."""
     generator = None
-    # A computed result is exact, so no model may rewrite it.
+    # The value of a computed result is exact, so no model may rewrite it.
     if draft.computed is None:
         try:
             generator = writers.find_generator(model)
@@ -309,7 +309,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
             )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # A comparison of words cannot show whether a computed value is right, so sentences are not checked.
+    # A comparison of words cannot show whether a computed value is right, so the sentences are not checked.
     return _complete_answer(draft, text, Verified(verify_citations(text, draft.sources).citations))
 
 

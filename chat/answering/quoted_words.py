@@ -84,7 +84,7 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# A passage with a smaller share of the quote's words is about something else.
+# If a passage has a smaller share of the quote's words than this, it is about something else.
 LEAST_LIKENESS = 0.4
 _GAP = 3
 

@@ -14,10 +14,10 @@ from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
 MOST_ALTERNATIVES = 3
-# If the best score exceeds the second by SURE, one passage is shown; by NEARLY_SURE, two; otherwise MOST_ALTERNATIVES.
-# From a lead of 1 on, a second passage adds the answer to 1 of 29 questions and a third passage to none. From 0.5 on,
-# each adds it to 1 of 22. Below 0.5, three passages add it to 6 of 30. (Measured on half of 81 questions about
-# handbooks; the other half agrees.)
+# In addition to the best passage, one alternative is shown if the best score exceeds the second by SURE, two if it does
+# by NEARLY_SURE, and otherwise MOST_ALTERNATIVES. From a lead of 1 on, a second passage adds the answer to 1 of 29
+# questions and a third passage to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three passages add it to 6 of
+# 30. (Measured on half of 81 questions about handbooks; the other half agrees.)
 SURE, NEARLY_SURE = 1.0, 0.5
 # If the excerpt of a passage shows less than this share of it, the next card shows the whole passage.
 SHOWN_SHARE = 0.6

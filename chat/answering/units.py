@@ -148,7 +148,7 @@ def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind,
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question in an FAQ is not quoted; it is the heading of its answer.
+        # The question in an FAQ is not quoted, because it is used as the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:

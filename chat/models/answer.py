@@ -159,8 +159,8 @@ class Answer(Leased):
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
-    # Copied from ``timings_ms`` and the trace, so that lists can sort by them. ``search_ms`` is None for a reused
-    # answer.
+    # Copied from ``timings_ms`` and the trace, so that lists can sort by these values. ``search_ms`` is None for a
+    # reused answer.
     total_ms = models.FloatField(_("milliseconds in all"), null=True)
     search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 

@@ -55,7 +55,7 @@ class PrintedAnswer:
 
 
 def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
-    # The markers of a stopped answer were not checked, so it has no footnotes.
+    # A stopped answer gets no footnotes, because its markers were not checked.
     return () if turn.is_stopped else turn.citations
 
 

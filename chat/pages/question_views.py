@@ -93,7 +93,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Rendering runs in a thread, so that other streams do not wait for it.
+                # Rendering runs in a thread, because other streams would have to wait for it otherwise.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)

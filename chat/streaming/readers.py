@@ -32,7 +32,8 @@ RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-# Caches rights for each user, API key and session, with the time of the check. All visitors share one entry.
+# Caches the rights of each user, API key and session, with the time at which they were checked. All visitors share one
+# entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -163,7 +164,7 @@ def _load_searched(answer: Answer) -> SearchedPayload | None:
     events = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    # Each event `searched` contains all sources, so the last one is enough.
+    # Each event `searched` contains all sources of the answer, so the last event is enough.
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 

@@ -56,7 +56,8 @@ def save_answer(run: Run) -> StreamedEvent:
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # If this process has no lease, either an earlier call has saved the answer, or another process writes it.
+            # If this process has lost the lease, either an earlier call has saved the answer, or another process writes
+            # it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}

@@ -50,8 +50,8 @@ async def follow_stream(
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # This process now has the lease, so it must write the answer, even if the reader leaves. The shield keeps the
-        # task from being cancelled.
+        # If this process leases the answer, it must write the answer, even if the reader leaves. So the shield keeps
+        # this task from being cancelled.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:

@@ -43,7 +43,7 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With this key, DeepEval would send results to its maker.
+    # The key is removed, because DeepEval would use it to send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
     # The import prints and logs a warning that DeepEval may not write files. The warning is suppressed here.
     _said, _level = io.StringIO(), logging.root.manager.disable

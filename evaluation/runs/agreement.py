@@ -57,7 +57,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence that asserts nothing, such as a single word, gets no support and is left out of the mean.
+    # If a sentence asserts no fact, like a single word, it gets no support and is left out of the mean.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 

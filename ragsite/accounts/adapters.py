@@ -122,9 +122,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the e-mail address from the provider; None if the two must not be joined.
+        """Return the existing account with the e-mail address from the provider, to join the two.
 
-        OIDC_JOIN_BY_EMAIL allows to join them.
+        Return None if OIDC_JOIN_BY_EMAIL is off, or if there is no single account that may be joined.
         """
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:

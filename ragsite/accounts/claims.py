@@ -66,7 +66,10 @@ def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute
 
 
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups for the claimed names. Names that a ``mapping`` lacks are left out."""
+    """Return the names of the site's groups for the claimed names.
+
+    If there is a ``mapping``, names that it lacks are left out.
+    """
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# No role has permissions for these models. The deliveries of webhooks contain questions about any collection.
+# No role has permissions for these models. Deliveries of webhooks, for example, contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
 # The permissions of each role for each model. A user also needs rights in a collection to see its rows.
 ROLES: dict[str, dict[str, str]] = {

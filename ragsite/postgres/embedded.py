@@ -74,7 +74,7 @@ class EmbeddedPostgres:
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the process in the lock file is a living PostgreSQL, and no other program with its id."""
+        """Return whether the process in the lock file lives and is PostgreSQL, and not another program with its id."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False

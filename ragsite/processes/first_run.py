@@ -85,9 +85,9 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents, once; return None if they were read before, because deleted ones must not return.
+    """Read the demo documents. Return None if they were read before, because deleted documents must not return.
 
-    The file ``marker`` is created at the end, so an interrupted first run continues.
+    The file ``marker`` is created at the end, so an interrupted first run is continued.
     """
     if marker.exists() or not folder.is_dir():
         return None

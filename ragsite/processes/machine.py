@@ -52,7 +52,7 @@ def count_available_cores(root: Path = _CGROUPS) -> int:
     """Return how many processors this process may use on the machine or in its container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
+    with contextlib.suppress(OSError, ValueError):  # if there is no such control group, or if it has no limit ("max")
         quota, period = (root / "cpu.max").read_text().split()
         cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)

@@ -123,7 +123,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Do nothing, because the socket is listening already."""
+        """Replace gunicorn's method, because the socket is listening already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:

@@ -85,7 +85,7 @@ SOCIALACCOUNT_EMAIL_REQUIRED = False
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 # The sign-in begins with a link, because the content security policy forbids that a form leads to another site. The
-# link can do nothing else.
+# link has no other effect.
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:

@@ -55,7 +55,7 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # With Redis's default values, the tasks of a killed worker had not returned after 45 seconds.
+    # The default values are too large. The tasks of a killed worker had not returned after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),

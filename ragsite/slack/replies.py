@@ -68,7 +68,7 @@ class _CallerThrottle(QuestionThrottle):
 
 
 def is_member(person: Mapping[str, Any], team: str) -> bool:
-    """Return whether the person belongs to the site's own workspace, and is no program and no guest of another one."""
+    """Return whether the person is an active member of the site's own workspace, and not a program."""
     others = ("is_bot", "is_app_user", "is_stranger", "deleted")
     return person.get("team_id") == team and not any(person.get(name) for name in others)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # If a text of the model shares this many letters and digits (about eight words) with the rules in the prompt, it
 # reveals the rules.
 LONGEST_SHARED = 40
-# A model loops if it repeats a sentence of FEWEST_REPEATED_CHARACTERS MOST_REPEATS times, or a text of at most
+# A model loops if it repeats a sentence of at least FEWEST_REPEATED_CHARACTERS MOST_REPEATS times, or a text of at most
 # LONGEST_CYCLE characters MOST_CYCLES times.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
@@ -100,8 +100,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Four offsets in `written`: the begin of the shown text, the end of skipped repeated sentences, the end of the
-        # complete sentences, and the end of the text shown so far.
+        # Four offsets in `written`: the beginning of the shown text, the end of skipped repeated sentences, the end of
+        # the complete sentences, and the end of the text shown so far.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0

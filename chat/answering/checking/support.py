@@ -26,7 +26,7 @@ from chat.answering.checking.words import (
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import fill_in, join_lists, read_sections, read_words
 
-# A sentence with fewer content words than this asserts something only if it contains a number.
+# If a sentence has fewer content words than this, it asserts something only if it contains a number.
 FEWEST_WORDS = 2
 
 _ABOUT_SOURCES = re.compile(
@@ -118,7 +118,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# Two content words at most this many positions apart form a pair.
+# Two content words form a pair if they are at most this many positions apart.
 
 PHRASE_REACH = 2
 
@@ -230,7 +230,8 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Two sentences can contradict each other only if one contains at least this share of the other's word weight.
+# Two sentences can contradict each other only if one of them contains at least this share of the other one's words, by
+# weight.
 SAME_SUBJECT = 0.7
 
 

@@ -147,9 +147,9 @@ _CONTRACTED = ("n't", "n’t")
 # These words are skipped, so that "not" in "It is not possible to open it" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# This many content words after and before a negation are near it.
+# A content word is near a negation if it is one of this many content words after it or before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# The negated word is searched within this many tokens ("is not to be opened").
+# The negated word is searched within this many tokens of the negation ("is not to be opened").
 _GAP = 5
 
 
