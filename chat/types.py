@@ -272,7 +272,8 @@ class Failed:
     message: str
 
 
-# The draft comes before the first token. It comes again when queries of tables added sources, before tokens cite them.
+# The order of the events: the draft comes before the first token. If queries of tables added sources, the draft comes
+# again before tokens cite these sources.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 

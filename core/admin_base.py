@@ -85,7 +85,10 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
     def build_button_path(
         self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str
     ) -> URLPattern:
-        """Return the URL pattern of a view that a button calls by POST. Users need all the ``permissions``."""
+        """Return the URL pattern of a view that a button calls by POST.
+
+        Only users with all ``permissions`` may call it.
+        """
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
@@ -99,7 +102,10 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Return the fields that a script fills in: none for an existing row, whose short name must not change."""
+        """Return the fields that a script fills in.
+
+        An existing row has none, because its short name must not change.
+        """
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -159,7 +165,7 @@ class StretchFilter(admin.FieldListFilter):
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def list_typed_bounds(self) -> list[str]:
-        """Return the two numbers that the user typed, as text; "" for a missing one."""
+        """Return the two numbers that the user typed as text. A missing number is ""."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
@@ -200,7 +206,7 @@ class StretchFilter(admin.FieldListFilter):
 
 
 def name_page(target: Model | type[Model]) -> str:
-    """Return the name of the object's page, or of its model's list, in the admin's addresses."""
+    """Return the name by which the admin's addresses refer to the object's page, or to the list of its model."""
     page = "change" if isinstance(target, Model) else "changelist"
     return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
 
@@ -222,7 +228,10 @@ def render_badge(status: str, label: object) -> SafeString:
 
 
 def render_job_badge(job: Any, label: object = None) -> SafeString:
-    """Return the job's status as a badge. A job that failed and waits for its next attempt is shown as failed."""
+    """Return the job's status as a badge.
+
+    If a job failed and waits for its next attempt, the badge shows the failure.
+    """
     if job.status == job.Status.QUEUED and job.error:
         return render_badge("failed", _t("failed, will be tried again"))
     return render_badge(job.status, label or job.get_status_display())
@@ -231,7 +240,10 @@ def render_job_badge(job: Any, label: object = None) -> SafeString:
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return only counts for Django's page that confirms a deletion, because it would list thousands of passages."""
+    """Return what Django's page for confirming a deletion needs, with counts instead of names.
+
+    The names could be of thousands of passages.
+    """
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# After this time without a result, another trial may begin.
+# If a trial has no result after this time, another trial may begin.
 TRIAL_SECONDS = 120.0
 
 
@@ -107,13 +107,13 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """End a call that says nothing about the server: the caller stopped it, or its request was invalid."""
+        """End a call without a result about the server, because the caller stopped it or its request was invalid."""
         with self._lock:
             self._trial_at = None
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call. An exception of the type ``failure`` counts as failed. Raises: Open."""
+        """Run a block as one call. An exception of the type ``failure`` counts as a failed call. Raises: Open."""
         self.enter()
         try:
             yield

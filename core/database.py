@@ -14,17 +14,20 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A condition that is always true and makes the commit of its transaction not wait for the disk. Use it in an UPDATE
-# that is the first or only statement of its transaction. Citus refuses it on distributed tables: use
-# `commit_without_waiting` there. A crash can lose the last half second of such commits, so only leases, heartbeats and
-# passing events use it, never users' texts and answers.
+# This condition is always true. It makes the commit of its transaction not wait for the disk. Use it in an UPDATE that
+# is the first or only statement of its transaction. Citus refuses it on distributed tables: use
+# `commit_without_waiting` there. A crash can lose the last half second of such commits, so it is used only for leases,
+# heartbeats and passing events, never for users' texts and answers.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager
 def commit_without_waiting() -> Iterator[None]:
-    """Run a transaction whose commit does not wait for the disk. Inside another transaction, that one does not wait."""
+    """Run a transaction whose commit does not wait for the disk.
+
+    Inside another transaction, the commit of the outer transaction does not wait.
+    """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {NOT_WAITING}")
@@ -40,8 +43,8 @@ def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    # SQLSTATE class 08 means a lost connection to a node. If this process loses its own connection, there is no
-    # SQLSTATE.
+    # An SQLSTATE of class 08 means that the database lost its connection to one of its nodes. If this process loses its
+    # own connection to the database, the error has no SQLSTATE.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in iterate_causes(error))
 
 
@@ -55,13 +58,14 @@ def release_connections() -> None:
             each.close_if_unusable_or_obsolete()
 
 
-# PostgreSQL's binary form is used, because a vector as text takes three times as long to read.
+# The rows are read in PostgreSQL's binary form, because reading a vector as text takes three times as long.
 
 
 def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a statement on this thread's connection, within its transaction.
 
-    The statement gives the types of its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
+    The statement must give the types of its parameters (``%s::bigint[]``).
+    Raises: DatabaseError, as Django's cursors do.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -75,14 +79,15 @@ def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, .
 
 @contextmanager
 def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction whose statements may take ``seconds`` each, or the question's remaining time.
+    """Run a transaction in which each statement may take ``seconds``.
 
-    Raises: OperationalError if a statement takes longer.
+    If the current question has less time left, a statement may take only that time. Raises: OperationalError if a
+    statement takes longer.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
-            # `set_config` would not change the setting on the nodes of a distributed database.
+            # `set_config` is not used, because it would not change the setting on the nodes of a distributed database.
             cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
         yield

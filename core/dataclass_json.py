@@ -17,7 +17,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 T = TypeVar("T")
 
-# Metadata for a field that is left out of the JSON if it has its default.
+# Metadata of a dataclass field. If the field has its default value, the JSON leaves it out.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
@@ -32,12 +32,12 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], stored: Any) -> T:
     """Read JSON that :func:`to_json` wrote. Missing fields get their defaults, and unknown fields are ignored.
 
-    Raises: KeyError, TypeError or ValueError for a value that does not fit.
+    Raises: KeyError, TypeError or ValueError if a value has a wrong type.
     """
     return _converter.structure(stored, kind)
 
 
-# If detailed_validation is off, an error is a plain KeyError, TypeError or ValueError, not a group of errors.
+# If detailed_validation is off, an error is a plain KeyError, TypeError or ValueError and not a group of errors.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
@@ -66,9 +66,10 @@ def _read_text(stored: Any, kind: Any) -> Any:
     return stored if kind is str else kind(stored)
 
 
-# A StrEnum is a str, so cattrs would leave it unchanged.
+# This hook is needed, because a StrEnum is a str, and cattrs would leave it unchanged.
 _converter.register_unstructure_hook(StrEnum, lambda member: member.value)
-# cattrs would convert a stored value to the wanted type, so a wrong value would become a valid one.
+# These hooks are needed, because cattrs would convert a value to the wanted type, and so accept a value of a wrong
+# type.
 _converter.register_structure_hook(str, _read_text)
 _converter.register_structure_hook(float, lambda stored, _: stored)
 _converter.register_structure_hook_func(_is_union_of_json_types, lambda stored, _: stored)

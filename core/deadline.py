@@ -33,7 +33,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[Deadline]:
-    """Give a block at most ``seconds``, or the remaining time of an outer limit if that is shorter."""
+    """Give a block at most ``seconds``, or the remaining time of an outer limit if less time remains."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
     inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
@@ -63,9 +63,9 @@ class Stage(Generic[R]):
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
-        """Wait for the result of the work and return it, or raise its error.
+        """Wait for the result of the work and return it, or raise the error of the work.
 
-        Raises: TimeoutError if it does not start within ``seconds``, or does not end within ``seconds`` after its
+        Raises: TimeoutError if the work does not start within ``seconds``, or does not end within ``seconds`` after its
         start.
         """
         try:

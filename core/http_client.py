@@ -37,7 +37,8 @@ def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **option
     """
     client = httpx2.Client(verify=load_trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # The transport itself is kept, because replacing it would ignore proxies from the environment.
+        # The transport is changed and not replaced, because a replaced transport would ignore the proxies in the
+        # environment.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client
@@ -99,9 +100,9 @@ class _BoundedStream(httpcore2.NetworkStream):
 
 
 def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return an async client that connects only to the addresses from ``resolve``; None allows all.
+    """Return an async client that connects only to the addresses from ``resolve``. None allows all addresses.
 
-    A proxy from the environment is used without this check, because it connects itself.
+    If the environment names a proxy, the addresses are not checked, because the proxy makes the connection.
     """
     client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:

@@ -19,7 +19,7 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# All times are from the database's clock, because the clocks of machines differ.
+# All times are read from the database's clock, because the clocks of machines differ.
 
 
 class Leased(models.Model):
@@ -65,7 +65,7 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row and set ``values``; None if another process has the lease, or it is not in ``rows``.
+    """Lease the row and set ``values``. None if another process has the lease, or if the row is not in ``rows``.
 
     A single UPDATE does this, so only one of several processes succeeds.
     """
@@ -80,7 +80,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Run a block while a thread renews the lease. If the database fails for long, the lease is lost."""
+    """Run a block while a thread renews the job's lease. If the database fails for long, the lease is lost."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -148,7 +148,7 @@ class Job(Leased):
 
     @classmethod
     def restart_values(cls) -> dict[str, object]:
-        """Return the values that restart a job. A worker that is running it loses the lease."""
+        """Return the values that restart a job. A worker that runs the job then loses its lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
         }  # fmt: skip
@@ -163,7 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """Postpone the job for a reason outside the job. The attempt is not counted."""
+        """Postpone the job for a reason that is not in the job. The attempt is not counted."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -177,10 +177,10 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """End the attempt of a dead worker. A job that kills its workers fails after the last attempt."""
+        """End the attempt of a worker that died. If a job kills each worker, it fails after the last attempt."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job may begin now, or that it could ``ago`` before now."""
+    """Return the condition that a job may begin now; with ``ago``, that it could begin that long ago already."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

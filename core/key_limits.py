@@ -37,9 +37,9 @@ class KeyLimits:
     source: int | None = None
 
     def permit(self, permission: str) -> bool:
-        """Return whether the key may use a permission that its user has.
+        """Return whether the key may use a permission of its user.
 
-        A permission for the whole site needs a key that is not limited to collections.
+        A permission for the whole site is refused if the key is limited to collections.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

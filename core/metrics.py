@@ -11,9 +11,9 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
 
 
 def start_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Create the counter's series for all label values, at 0.
+    """Create the counter's series for all label values, with the value 0.
 
-    Prometheus' ``increase()`` does not see the event that creates a series.
+    Prometheus' ``increase()`` would not count the event that creates a series.
     """
     for labels in product(*values):
         counter.labels(*labels)

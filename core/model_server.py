@@ -48,7 +48,10 @@ QUOTED_CHARACTERS = 200
 
 
 def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return status and message of a refusal as part of a sentence, without the key or words of ``body``."""
+    """Return the status and the message of a refusal as part of a sentence.
+
+    The API key and words of ``body`` are left out.
+    """
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = hide_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -90,7 +93,7 @@ class ModelServer:
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library's own error message would contain the key.
+        # The key is checked here, because the error message of the HTTP library would contain it.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
@@ -125,8 +128,8 @@ class ModelServer:
     ) -> bytes:
         """Return the content of a response with status 200. Raises: ServerFailed, ServerLate.
 
-        If the server is busy or not reachable, there are several ``attempts``. The pause between them doubles, and is
-        at least Retry-After.
+        If the server is busy or not reachable, the request is tried several times (``attempts``). The pause doubles
+        after each attempt, and is at least as long as the server's Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -167,7 +170,7 @@ class ModelServer:
 
 
 def parse_url(address: str) -> httpx2.URL:
-    """Return the URL; an empty URL if the address is no http(s) address with a host."""
+    """Return the URL; an empty URL if the text is not an http(s) address with a host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:

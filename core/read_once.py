@@ -22,7 +22,7 @@ def read_once() -> Iterator[None]:
 
 
 def get_or_read(key: object, read: Callable[[], V]) -> V:
-    """Return the value for ``key``, read at most once in a `read_once` block. Outside a block, read it each time."""
+    """Return the value for ``key``. In a `read_once` block, it is read only once; outside, it is read each time."""
     known = _read.get()
     if known is None:
         return read()

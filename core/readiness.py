@@ -26,11 +26,11 @@ from core.database import limit_statements
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# The minimum of libpq; the deadline is shorter.
+# libpq accepts no smaller value, although the deadline above is shorter.
 CONNECT_TIMEOUT_SECONDS = 2
-# The kernel gives up a server that has vanished after 10 seconds.
+# If a database server has vanished, the kernel closes the connection after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# The finding of an expensive check is used again for this time: a remote embedder may cost money for each call.
+# The result of an expensive check is used again for this time, because a remote embedder may cost money for each call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -103,7 +103,7 @@ class CheckGroup:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                # A daemon thread does not keep the process from ending.
+                # A daemon thread does not prevent that the process ends.
                 self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
                 self._thread.start()
             return self._thread, self._findings
@@ -173,7 +173,7 @@ def list_groups() -> tuple[CheckGroup, ...]:
     return tuple(_GROUPS)
 
 
-# The first of its group: without a database, the others are not looked at.
+# This check is the first of its group. If the database does not answer, the other checks of the group do not run.
 @DATABASE.check("database")
 def check_database() -> Finding:
     try:

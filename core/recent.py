@@ -40,7 +40,7 @@ class Recent(Generic[K, V]):
             self._kept.clear()
 
 
-# A partial file that is older was left by a killed process.
+# If a partial file is older than this, the process that wrote it was killed.
 ABANDONED_AFTER_SECONDS = 3600.0
 
 

@@ -52,7 +52,7 @@ class Slots:
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
         """Wait for a free slot and run a block in it.
 
-        ``may_wait`` gets the seconds waited so far. Raises: TimeoutError when it returns False.
+        ``may_wait`` gets the seconds that were waited so far. Raises: TimeoutError when ``may_wait`` returns False.
         """
         started = time.monotonic()
         while (held := self._try()) is None:

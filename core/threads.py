@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from core.database import release_connections
 
-# While a search waits for a model, it uses no processor and no database connection.
+# The number of threads for searches. While a search waits for a model, it uses no processor and no database connection.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
 # Heartbeats have their own threads, so that they do not wait behind searches.

@@ -24,8 +24,8 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The test is most sensitive to an effect of five percentage points. The error rate stays ``ALPHA`` for any value, if it
-# is fixed before the experiment.
+# The test is most sensitive to an effect of TAU (five percentage points). The error rate is at most ``ALPHA`` for any
+# TAU, if it is fixed before the experiment.
 TAU = 0.05
 
 
@@ -37,7 +37,7 @@ class Arm(StrEnum):
 def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """Return the visitor's arm, or None if the visitor takes no part. Both arms are equally likely.
 
-    If ``traffic_share`` grows, visitors keep their arms. An empty ``subject`` has no arm.
+    If ``traffic_share`` grows, visitors keep their arms. If ``subject`` is empty, the visitor takes no part.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
@@ -72,8 +72,8 @@ class Effect:
 def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """Return the difference of the means with its interval, or None if an arm has too few visitors.
 
-    Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate, because an
-    arm may have no rare event just by chance.
+    Each arm has one number for each visitor. The variance is the larger of the separate and the pooled estimate,
+    because an arm may have no rare event just by chance.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

@@ -63,7 +63,7 @@ class Drawing(ChartFrame):
 
 
 def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Return two to seven round numbers from 0 to at least ``highest``; with ``whole``, only integers."""
+    """Return two to seven round numbers from 0 to at least ``highest``. If ``whole``, they are integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -75,9 +75,9 @@ def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
 def draw_line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
-    """Draw a line for each series. It has a gap where a value is unknown.
+    """Draw a line for each series. The line has a gap where a value is unknown.
 
-    The axis ends at ``most`` or higher. ``links`` has an address for each label.
+    The axis ends at ``most`` or at a higher number. ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = choose_ticks(max([most, *known]))
@@ -99,9 +99,9 @@ def draw_line_chart(
 def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """Draw a column for each label, with the values of all series on top of each other, the first at the bottom.
+    """Draw a column for each label, with the values of all series on top of each other, the first series at the bottom.
 
-    The first ``low`` columns are coloured as a warning.
+    The first ``low`` columns have the colour of a warning.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = choose_ticks(max(totals, default=0.0), whole=True)

@@ -11,7 +11,8 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point, up to this multiple of the expected length.
+# If a complete answer is too long, it loses one point. If it is longer than this multiple of the expected length, it
+# loses more.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -61,11 +62,12 @@ class Grade:
 def grade_answer(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
-    """Return the grade of an answer with this ``text``, shown with the texts ``beside`` it.
+    """Return the grade of an answer with this ``text``. ``beside`` are the other texts that the page shows with it.
 
-    3 points: all of ``must``, none of ``must_not``, not too long. 2 points: too long, up to three times. 1 point: half
-    of ``must``, or an expected document is cited (``cites_expected``). A refusal gets 1 point if the texts beside it
-    contain all of ``must``. If a refusal is expected, it gets 3 points, and an answer 0. All others get 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` and is not too long. It gets 2
+    points if it is too long, up to three times the limit, and 1 point if it contains half of ``must`` or cites an
+    expected document (``cites_expected``). A refusal gets 1 point if the texts beside it contain all of ``must``. If a
+    refusal is expected, a refusal gets 3 points and an answer 0. All others get 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -92,9 +94,9 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether the normalized words contain an alternative.
+    """Return whether the normalized words contain one of the alternatives.
 
-    A match begins at a word, and may end within a longer one. A number is matched as a whole.
+    A match begins at the start of a word, and may end within a longer word. A number is matched as a whole.
     """
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 

@@ -53,7 +53,7 @@ def choose_profile(subject: str) -> NamedProfile | None:
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return name_version(version)
-    # The built-in profile's settings were stored at the start, because a release may change them.
+    # The built-in profile's settings were stored when the experiment started, because a new release may change them.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
@@ -64,8 +64,8 @@ def find_arm(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose_profile)
 
 
-# Returns a row for each visitor, because the answers of one visitor are not independent. Answers that did not use the
-# profile are left out: the visitor chose a method, or there was no search.
+# Returns one row for each visitor, because the answers of one visitor are not independent. An answer is left out if the
+# visitor chose a search method or if there was no search, because it did not use the experiment's profile.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -155,7 +155,7 @@ def build_report(experiment: Experiment) -> Report:
     with connection.cursor() as cursor:
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
-            # This must equal `Conversation.subject`.
+            # The text must be equal to `Conversation.subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
             arm = find_arm(experiment, subject)
             if arm is None:
@@ -196,10 +196,10 @@ def format_points(difference: float) -> str:
 def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
-    Raises: ExperimentRefused if it is no draft, if another experiment runs, or if its arms are equal or unreadable.
+    Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
-        # The lock makes simultaneous starts wait for each other.
+        # The rows are locked, so that two starts at the same time wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:

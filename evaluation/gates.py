@@ -93,9 +93,9 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
-    A version or instructions are compared with the active ones, on the published documents. The documents of a draft
-    are compared with the published ones, searched with the active profile. Only runs on the current documents and
-    questions are used. Raises: ImproperProfile if the version cannot be read.
+    A version is compared with the active version, and instructions with the active instructions, on the published
+    documents. The documents of a draft are compared with the published documents, searched with the active profile.
+    Only runs on the current documents and questions are used. Raises: ImproperProfile if the version cannot be read.
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
@@ -144,7 +144,7 @@ def request_runs(
 ) -> list[EvaluationRun]:
     """Request the runs that the gate still needs, and return them.
 
-    Raises: ImproperProfile; EvaluationError for a draft that is not open.
+    Raises: ImproperProfile; EvaluationError if a draft is not open.
     """
     checked = check_gate(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
@@ -179,7 +179,7 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
 
 
 def are_documents_guarded(collection: Collection) -> bool:
-    """Return whether a gate requires that the collection's documents change only by drafts."""
+    """Return whether a gate requires that the collection's documents are changed only by drafts."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
@@ -250,9 +250,9 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version when its gates have passed; at once without gates or without a language model.
+    """Activate the version when its gates have passed. Return whether it must be measured first.
 
-    Return whether it is measured first.
+    If there are no gates or no language model, it is activated at once.
     """
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
@@ -264,7 +264,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def decide_instructions() -> None:
-    """Activate or reject the waiting versions whose gates have a verdict. If this crashes, the next call continues."""
+    """Activate or reject the waiting versions whose gates have a verdict. After a crash, the next call continues."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

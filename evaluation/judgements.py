@@ -41,7 +41,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# This is less than the time after which the broker gives the task to a second worker.
+# This must be less than the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
@@ -85,7 +85,7 @@ MOST_AT_ONCE = 500
 
 
 def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create those judgements of the answer that do not exist yet, and queue them."""
+    """Create the judgements of the answer that do not exist yet, and queue them."""
     wanted = choose_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
@@ -95,7 +95,10 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
 
 
 def choose_judges(answer: Answer) -> list[str]:
-    """Return the judges of an answer: the rules, and the model for a sample of answers that repeat no other."""
+    """Return the judges of an answer: the rules for each answer, and the model for a sample.
+
+    Answers that repeat another answer are not in the sample.
+    """
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
@@ -128,9 +131,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge_answer(judgement_id: int) -> Judgement | None:
-    """Try to judge once; return the judgement, or None if another worker has its lease.
+    """Try to judge once. Return the judgement, or None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if another may succeed.
+    If judging fails, the error is stored. If another attempt may succeed, so is the time of that attempt.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -207,7 +210,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 def make_case(answer: Answer) -> Case:
     """Return the answer with its sources, for a judge.
 
-    The question is the one that was searched; blank sources are left out.
+    The question is the one that was searched. Sources without text are left out.
     """
     return Case(
         question=answer.standalone_question,
@@ -257,9 +260,9 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, those of the offline judge first.
+    """Return the scores and errors of the answer, first those of the offline judge.
 
-    A judge that has not finished gets a row of its own.
+    If a judge has not finished, a row says so.
     """
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")

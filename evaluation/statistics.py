@@ -19,12 +19,12 @@ TOP_K = 50
 
 
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return the discounted gain of the first ``k``, divided by the gain of the best possible ranking.
+    """Return the discounted gain of the first ``k`` documents, divided by the gain of the best possible ranking.
 
-    The best possible ranking has the judged documents by grade, also those that the corpus lacks. The gain is the
-    grade, at least 0, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1. The gain at rank r
-    is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice. Source: Järvelin and
-    Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    The best possible ranking has the judged documents by grade, even those that the corpus lacks. The gain of a
+    document is its grade, at least 0, and not 2^grade - 1. This is as in trec_eval's `ndcg_cut` and in BEIR's published
+    figures. The gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or if a document is ranked
+    twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
     head = _cut(ranking, k)
     best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
@@ -32,12 +32,12 @@ def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int
 
 
 def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return 1 if a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    """Return 1 if a relevant document is among the first ``k``, else 0. Raises: the errors of :func:`ndcg`."""
     return float(any(grades.get(document, 0) > 0 for document in _cut(ranking, k)))
 
 
 def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return the share of all relevant documents among the first ``k``. Raises: as :func:`ndcg`."""
+    """Return the share of all relevant documents that are among the first ``k``. Raises: the errors of :func:`ndcg`."""
     relevant = sum(grade > 0 for grade in grades.values())
     found = sum(grades.get(document, 0) > 0 for document in _cut(ranking, k))
     return found / relevant if relevant else 0.0
@@ -46,8 +46,8 @@ def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: i
 def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return 1 / rank of the first relevant document, or 0 if none is among the first ``k``.
 
-    Its mean over queries is MRR@k. Raises: as :func:`ndcg`. Source: Voorhees, "The TREC-8 Question Answering Track
-    Report", TREC 1999.
+    The mean of this over queries is MRR@k. Raises: the errors of :func:`ndcg`. Source: Voorhees, "The TREC-8 Question
+    Answering Track Report", TREC 1999.
     """
     for rank, document in enumerate(_cut(ranking, k), start=1):
         if grades.get(document, 0) > 0:
@@ -110,16 +110,17 @@ class JudgedRanking:
 def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
-    The ranking has units. All chunks of an expected passage are one unit, at the rank of the best chunk. Expected
-    passages that share a chunk are one unit, and so is a document that is expected whole. If only whole documents are
-    expected, documents are ranked by their best chunk, as in BEIR's figures. An expected passage that no longer exists
-    keeps its grade, so it lowers the metrics.
+    The ranking consists of units. All chunks of an expected passage are one unit, at the rank of the best chunk.
+    Expected passages that share a chunk are one unit. If a document is expected whole, it is one unit. If only whole
+    documents are expected, documents are ranked by their best chunk, as in BEIR's figures. If an expected passage no
+    longer exists, its grade is still counted, so it lowers the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first, because other expected passages of the document belong to the same unit.
+    # Expectations of whole documents come first, because the other expected passages of such a document belong to the
+    # same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -147,7 +148,7 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
 RESAMPLES = 2000
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# Up to this number of differences, the test tries all combinations of signs (1,024).
+# If there are at most this many differences, the test tries all combinations of signs (at most 1,024).
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 

@@ -67,7 +67,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # An invitation adds the person to groups, which needs the right to change users.
+        # An invitation can add a person to groups. A user who may not change users must not do this.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -198,7 +198,10 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return counts instead of texts: a user who may delete an account may not read its questions."""
+        """Return counts instead of texts.
+
+        A user who may delete an account may lack the right to read the questions of the account.
+        """
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

@@ -26,11 +26,12 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0
 
-# The warning is harmless: WhiteNoise reads small files at once.
+# This warning does not matter, because WhiteNoise reads small files at once.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
-# A parameter of this form (RFC 2231) names an encoding, and Django would decode it with any codec of Python.
+# A parameter of this form names an encoding (RFC 2231). Django would decode it with any codec of Python, so it is not
+# accepted.
 _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
@@ -41,7 +42,7 @@ class _Handler(ASGIHandler):
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
-            # A refusal can still be sent, because Django sends nothing before it has read the whole body.
+            # Django sends no part of a response before it has read the whole body, so a refusal can still be sent here.
             await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
@@ -69,7 +70,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
     elif scope["type"] == "websocket":
-        # The server responds with 403 to a web socket that is not accepted.
+        # The web socket is closed without being accepted, so the server responds with 403.
         await receive()
         await send({"type": "websocket.close"})
     else:

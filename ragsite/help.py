@@ -37,7 +37,10 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters; with ``?q=``, the sections that contain all words, those with a word in the heading first."""
+    """List the chapters. If there are words in ``?q=``, list the sections that contain all of them too.
+
+    Sections with more of the words in their heading come first.
+    """
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
@@ -91,7 +94,7 @@ def _make_chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # The title is replaced by spaces, so that the offsets of the headings stay.
+    # The title is replaced by as many spaces, so that the offsets of the headings stay correct.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)

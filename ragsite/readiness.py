@@ -17,7 +17,7 @@ from ragsite.processes import local_model
 
 logger = logging.getLogger(__name__)
 
-# The scheduler touches its file every few seconds.
+# The scheduler changes the time of a file every few seconds. If the file is older than this, the scheduler is lost.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 _BROKER = add_group(CheckGroup())
@@ -30,12 +30,12 @@ def check_broker() -> Finding:
             try:
                 link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
             except Exception:
-                # pgmq's transport does not close its pool after a failed first query.
+                # If the first query of pgmq's transport fails, the transport does not close its pool.
                 client = getattr(link.transport, "_pgmq_client", None)
                 if client is not None:
                     client.pool.close()
                 raise
-    except Exception:  # each transport has its own errors
+    except Exception:  # All exceptions are caught, because each transport has its own
         logger.exception("The broker does not answer.")
         return Finding(Health.DEGRADED, "The broker does not answer: new documents wait until it does.")
     return Finding()
@@ -57,7 +57,7 @@ def disk_space() -> Finding:
 
 @MACHINE.check("scheduler")
 def check_scheduler() -> Finding:
-    """Check that the scheduler runs, if it has ever run with this data directory."""
+    """Check that the scheduler runs. If it has never run with this data directory, it is not missed."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(

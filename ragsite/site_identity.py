@@ -36,7 +36,7 @@ def add_identity(request: HttpRequest) -> dict[str, object]:
 
 
 def load_identity() -> SiteIdentity:
-    """Return the site's name and logo. If the database fails, return the default ones, for error pages."""
+    """Return the site's name and logo. If the database fails, return the defaults, so that error pages can be shown."""
     try:
         return SiteIdentity.objects.first() or SiteIdentity()
     except DatabaseError as error:
@@ -46,7 +46,7 @@ def load_identity() -> SiteIdentity:
 
 @require_safe
 def logo(request: HttpRequest, version: str) -> HttpResponse:
-    """Return the logo. An address with the version of an older logo gets 404."""
+    """Return the logo. If the address has the version of an older logo, respond with 404."""
     identity = load_identity()
     if not identity.logo or version != identity.logo_version:
         raise Http404

@@ -37,7 +37,7 @@ urlpatterns = [
         name="oauth_protected_resource",
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # This view serves its script apart from the page, as the content security policy requires.
+    # This view serves the script apart from the page, because the content security policy forbids scripts within pages.
     path(
         "api/docs/",
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),

@@ -36,10 +36,10 @@ logger = logging.getLogger(__name__)
 
 NAME = "approved"
 
-# Several candidates are tried, because the user may lack the right to read the sources of the nearest one.
+# Several approved answers are tried, because the user may lack the right to read the sources of the most similar one.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions, so only an equal wording matches
-# it.
+# A follow-up question with at most this many words may depend on earlier questions. It gets an approved answer only if
+# its wording is equal to the approved question.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -53,7 +53,7 @@ def read_approved_version(collections: Iterable[int]) -> list[Any]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream. Pieces end at white space, so no marker is split."""
+    """Split a finished text into pieces to stream. Each piece ends at white space, so that no marker is split."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
@@ -76,7 +76,7 @@ def find_approved_answer(
 def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Yield approved answers to similar questions, most similar first, each with its similarity (at most 1)."""
+    """Yield approved answers to similar questions with their similarity (at most 1), the most similar ones first."""
     asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
@@ -144,7 +144,7 @@ def _find_sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[Con
 
 
 def find_quote_offset(source: ApprovedSource) -> int | None:
-    """Return the offset of the cited words in their document's text; None if they are gone."""
+    """Return the offset of the cited words in their document's text; None if the document no longer contains them."""
     text = DocumentText.objects.filter(pk=source.document_id).annotate(at=StrIndex("text", Value(source.quote)))
     at = text.values_list("at", flat=True).first()
     return at - 1 if at else None
@@ -193,7 +193,7 @@ def _build_answer(
 def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
     """Return who approved the answer and when; None if it is not approved.
 
-    A user without a full name is shown by the part of the user name before its @.
+    If the user has no full name, the part of the user name before the @ is returned.
     """
     if approved is None or approved.approved_at is None:
         return None

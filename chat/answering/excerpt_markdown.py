@@ -21,7 +21,8 @@ LONGEST_MARKER = len(" … [999]")
 GOES_ON = "…"
 
 
-# The patterns below rewrite a document's markup. Its headings become bold lines: they are no headings of the answer.
+# The patterns below rewrite the markup of a document. Its headings become bold lines, because they must not look like
+# headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -31,7 +32,8 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
+# The patterns match tags of the template languages Jekyll, Liquid, Hugo and ERB. They are removed, because their output
+# is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -57,9 +59,9 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return the span of the unit's text in ``shown``, an excerpt as Markdown, to highlight it.
+    """Return the span of the unit's text in ``shown``, the Markdown of an excerpt, so that it can be highlighted.
 
-    None if the unit is the whole excerpt, or if its Markdown differs from its text.
+    Return None if the unit is the whole excerpt, or if the unit's text is written differently in the Markdown.
     """
     words = _render_prose(unit.text.strip())
     at = shown.find(words)
@@ -158,9 +160,9 @@ def _convert_table(match: re.Match[str]) -> str:
 
 
 def _convert_headless_rows(text: str) -> str:
-    """Write table rows without a head as "**first cell** – second – third".
+    """Write table rows that have no head as "**first cell** – second – third".
 
-    Markdown would show the bars of such rows as text.
+    Markdown would show the bars (|) of such rows as text.
     """
     lines: list[str] = []
     in_code = is_headed = False
@@ -188,8 +190,8 @@ def _make_bold(match: re.Match[str]) -> str:
 def _dedent(text: str) -> str:
     """Remove the indentation of a text that was cut out of an indented block.
 
-    If the first line is indented, the lines that follow it with at least this indentation lose as much. Else all lines
-    but the first lose their common indentation.
+    If the first line is indented, its indentation is removed from it and from the lines after it that have at least as
+    much. Otherwise all lines but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

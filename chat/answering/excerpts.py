@@ -17,13 +17,14 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# In characters, about a screen of prose. Lists, procedures, tables and code may be longer, because a part of them is of
-# no use.
+# The longest excerpts in characters. LONGEST_PROSE is about a screen. A list, procedure, table or piece of code may be
+# longer, because a part of it is of no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# The most characters of a section's beginning together with its sub-sections.
+# A section is shown with its sub-sections as long as they have at most this many characters together.
 LONGEST_OPENING = 1_400
-# A block can announce the next one only in its last sentence, which is searched within this many characters.
+# A block can announce the next block only in its last sentence. The sentence is searched within this many characters at
+# the end of the block.
 LONGEST_ANNOUNCEMENT = 240
 LONGEST_ROWS = 700
 
@@ -56,10 +57,10 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Cut the excerpt to show around ``unit``, the part of a passage that is closest to the question.
 
-    A section that fits on a screen is shown whole, with its sub-sections if they fit too. ``is_card`` adds the
-    passage's other short sections. Of a longer section, the excerpt has the unit's block, the blocks that it announces,
-    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
-    lead-in, rows with their head.
+    A section that fits on a screen is shown whole, with its sub-sections if they fit too. If ``is_card`` is true, the
+    passage's other short sections are added. If the section is too long, the excerpt has the unit's block, the blocks
+    that this block announces, and blocks around them. If a block is too long, it is cut around the unit: a procedure
+    from its first step, a list with its lead-in, rows with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -138,7 +139,7 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether ``block`` is short and a table follows, as after "The hours differ by ward"."""
+    """Return whether ``block`` is short and a table follows it, as after "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -191,10 +192,11 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
 
 
 def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """Return the excerpt of ``spans``, with the section's heading if the text needs it.
+    """Return the excerpt of ``spans``, with the heading of its section if the text is unclear without it.
 
-    The heading is needed in two cases. Either it alone contains a word of the question. Or a list without a lead-in
-    begins the excerpt: without their heading, the exclusions of a warranty would read like its coverage.
+    The heading is needed in two cases. In the first, only the heading contains a word of the question. In the second,
+    the excerpt begins with a list that has no lead-in: for example, the exclusions of a warranty would read like its
+    coverage.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading

@@ -42,7 +42,7 @@ class Quotation:
 
 @span("composition")
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Quote the best passage. The smaller its lead is, the more alternatives are added.
+    """Quote the best passage. The less its score exceeds the next one, the more alternatives are added.
 
     Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
     """

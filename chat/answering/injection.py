@@ -11,7 +11,7 @@ import unicodedata
 
 from retrieval.text.word_lists import read_patterns
 
-# `retrieval/text/languages/` has the patterns.
+# The files in `retrieval/text/languages/` contain the patterns of these rules.
 RULE_NAMES = ("set aside", "reveal", "role", "dictated", "documents", "markup")
 _PATTERNS = {
     rule: [
@@ -23,6 +23,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """Return the name of the first rule that matches the text; empty if none does."""
+    """Return the name of the first rule for instructions that matches the text; empty if no rule does."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

@@ -95,7 +95,7 @@ def uses_functions(name: str) -> bool:
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A trial without a result after this time was lost, because its worker was killed.
+    # If a trial has no result after this time, the worker that ran it was killed, so the trial is started again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())

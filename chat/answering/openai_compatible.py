@@ -30,10 +30,11 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Part of the time for a question that is kept for checking the answer, or for quoting if the model fails: as a share,
-# and at most this many seconds.
+# If a question has a time limit, the model must end before it, so that the answer can be checked, or documents quoted
+# if the model fails. KEPT_SHARE of the remaining time is kept for this, but at most MOST_KEPT_SECONDS.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# An upper limit of a token's length, except for runs of blanks. An answer with more characters than this is cut off.
+# A token is assumed to have at most this many characters, except for runs of blanks. If an answer has more characters
+# than its tokens allow, it is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -54,7 +55,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the largest number of tokens of a prompt. ``taken_tokens`` are needed for other texts.
+        """Return the most tokens that a prompt may have, if ``taken_tokens`` are needed for other texts.
 
         The answer gets at most half of a small context.
         """
@@ -87,9 +88,9 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the text to show in pieces, and store usage, calls and the model's own text in the draft.
+        """Yield the text to show in pieces, and store usage, function calls and the model's own text in the draft.
 
-        Withdrawn means that the text before it must be removed. ``history`` is ordered oldest first. Raises: NoAnswer,
+        Withdrawn means that all text before it must be removed. ``history`` is ordered oldest first. Raises: NoAnswer,
         ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
@@ -151,9 +152,9 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text. None means that all text before it was a thought.
+        """Yield the model's text. None means that all text before it was a thought and must be removed.
 
-        If the model calls functions, a second round gets their results and offers no functions.
+        If the model calls functions, a second request contains their results and offers no functions.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
@@ -182,9 +183,10 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the text of one reply, without its thoughts and calls. Text that ``known`` contains is never removed.
+        """Yield the text of one reply, without its thoughts and function calls.
 
-        None withdraws the text before it. ``spent`` are the tokens of earlier rounds. Calls are added to ``calls``.
+        Text that ``known`` contains is never removed. None means that all text before it must be removed. ``spent`` are
+        the tokens of earlier requests for this answer. The calls are added to ``calls``.
         """
         prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
@@ -239,7 +241,8 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # The next answer of this model is not shown until its thought ends, also if this answer was stopped.
+            # If a thought ended without an opening sign, this model's next answers are not shown until their thought
+            # ends. This also applies if the answer was stopped.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 

@@ -78,7 +78,7 @@ async def answer_question(
     - ``instructions``: curators' instructions to the model. None: the active ones of the sources' only collection.
     - ``tried``: questions that are assigned to passages for this search only.
     """
-    # A run measures the search, so approved answers are skipped.
+    # A given profile means that the search is being measured, so approved answers are skipped.
     if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
         approved, completed = at_once
         if approved is not None:
@@ -135,7 +135,10 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, Completed] | None:
-    """Refuse an instruction to the site, answer a greeting, or return an approved answer with its draft; else None."""
+    """Refuse an instruction to the site, answer a greeting, or return an approved answer; None for other questions.
+
+    An approved answer comes with its draft.
+    """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
@@ -183,14 +186,15 @@ def _search_sources(
 def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # The answer is judged by the question that was searched: the completed follow-up, or the corrected spelling.
+        # The answer is judged by the question that was searched, which is the completed follow-up question or the
+        # question with corrected spelling.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # If the vector retriever failed, another notice says so.
+    # If the vector retriever failed, another notice says so already.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
@@ -211,7 +215,7 @@ def _choose_generator(
 ) -> OpenAICompatibleGenerator | None:
     """Return the generator of the language model, and name the writer in the draft; None if documents are quoted."""
     generator = None
-    # A computed result is exact, so no model may rewrite it.
+    # The value of a computed result is exact, so no model may rewrite it.
     if draft.computed is None:
         try:
             generator = writers.find_generator(model)
@@ -234,13 +238,14 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer.
+    """Return whether to write an answer from the sources.
 
-    A model that may refuse is also asked if the sources probably do not answer, because it can judge them itself.
+    A model that may refuse is asked even if the sources probably do not answer, because it can judge this itself.
     """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # If only words were compared, the evidence is weak, and a model may find an answer that they do not show.
+    # If only words were compared, the evidence is weak, so a model is asked: it may find an answer that the comparison
+    # misses.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -294,7 +299,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
     Raises: NoAnswer.
     """
     if draft.computed is None:
-        # A model gets merged blocks as its sources; a quotation needs the single results.
+        # A model gets blocks that were merged from several results. A quotation needs the single results.
         draft.sources = draft.results
         quotation = quote_documents(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
@@ -304,7 +309,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
             )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # A comparison of words cannot show whether a computed value is right, so sentences are not checked.
+    # A comparison of words cannot show whether a computed value is right, so the sentences are not checked.
     return _complete_answer(draft, text, Verified(verify_citations(text, draft.sources).citations))
 
 

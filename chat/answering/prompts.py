@@ -24,11 +24,12 @@ NO_ANSWER = "NO_ANSWER"
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Share of the budget for the best source and the text around it. The sources contain the answer to 52 of 66 questions
-# with a budget of 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
+# The share of the prompt's tokens for the best source and the text around it. In a measurement of 66 questions, the
+# sources in the prompt contained the answer to 52 with 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# The prompt of a follow-up continues the previous prompt, which the model server has cached. The new part gets
-# CONTINUED_SHARE of the budget; all parts together get at most MOST_BUDGETS budgets (ADR 48).
+# The prompt of a follow-up question continues the previous prompt, because the model server has cached that prompt. The
+# new part gets CONTINUED_SHARE of a prompt's tokens. All parts together get at most MOST_BUDGETS times a prompt's
+# tokens (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -60,7 +61,10 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The part of the system message that answers must not reveal. Curators' instructions are not part of it."""
+        """The part of the system message that answers must not reveal.
+
+        Instructions from curators are not part of it.
+        """
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -129,12 +133,12 @@ def _sort_sources(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens the text has. The estimate is rather too high than too low."""
+    """Return about how many tokens the text has. The estimate is usually too high and rarely too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """Return the result of a table as a message to the model, shortened to ``room_tokens``."""
+    """Return the result of a query of tables as a message to the model, shortened to ``room_tokens``."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -173,10 +177,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Extend a quotation by whole lines while it fits; return its new start, end and text.
+    """Add whole lines around a quotation while it fits into ``longest_bytes``; return its new start, end and text.
 
-    Every ``step_up``-th line is added above the span, the others below it. If ``step_up`` is 0, lines are added above
-    only after all lines below, so that prompts with the same source have the same beginning.
+    Every ``step_up``-th line is added above the quotation, the others below it. If ``step_up`` is 0, lines are added
+    above it only after all lines below it, so that prompts with the same source have the same beginning.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -224,7 +228,7 @@ def _quote_conversation(history: Sequence[Turn]) -> str:
 
 
 def _shorten_answer(answer: str) -> str:
-    """Return the first whole sentences of an answer. Small models copy a text that ends within a sentence."""
+    """Return the first whole sentences of an answer. If it ended within a sentence, small models would copy that."""
     text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]

@@ -13,8 +13,8 @@ from typing import Protocol
 from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
-# A quote that was found in this version of the text is not searched again. The comparison ignores white space, because
-# another extraction may break lines elsewhere.
+# If the text still has the version in which the quote was found, the quote is not searched again. The comparison
+# ignores white space, because another extraction of the document may break lines elsewhere.
 _FIND = """
     SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
            CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
@@ -49,7 +49,7 @@ class FoundQuote:
 
 
 def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
-    """Return for each quote whether today's document contains it. This takes one query, or none without quotes."""
+    """Return for each quote whether the current text of its document contains it. This takes at most one query."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:
         return found
@@ -66,7 +66,8 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Selects the passages that rank highest for the quote's words; one in the quote's section ranks a quarter higher.
+# Selects the passages that rank highest for the words of the quote. The rank of a passage in the quote's section is
+# raised by a quarter.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
@@ -83,7 +84,7 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# A passage with a smaller share of the quote's words is about something else.
+# If a passage has a smaller share of the quote's words than this, it is about something else.
 LEAST_LIKENESS = 0.4
 _GAP = 3
 
@@ -108,9 +109,9 @@ class QuotedInSection(Quoted, Protocol):
 
 
 def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None]:
-    """Return the most similar words in today's document for each quote; None if there are none.
+    """Return for each quote the most similar words in the current text of its document; None if there are none.
 
-    This takes one query.
+    This takes at most one query.
     """
     found: list[list[NearPlace]] = [[] for _ in quoted]
     if not quoted:
@@ -125,7 +126,7 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
 
 
 def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | None:
-    """Return the sentences that are most similar to the quote by their words; None below LEAST_LIKENESS."""
+    """Return the sentences whose words are most similar to the quote; None if all are below LEAST_LIKENESS."""
     wanted = Counter(quote.lower().split())
     best, most = None, LEAST_LIKENESS
     for passage in _join_neighbours(passages):
@@ -151,7 +152,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of each sentence, and of each run of sentences up to half as long again as the quote."""
+    """Yield the span of each sentence, and of each run of sentences up to about 1.5 times as long as the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

@@ -32,7 +32,8 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # A table is close to the question only if the question gives a condition or an order for its rows.
+        # If the sources are not near the question, a table is shown only if the question has a condition or an order
+        # for its rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")
@@ -44,7 +45,8 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
     is_near = evidence.is_near or draft.table is not None
     found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
-        # The page then shows only titles, so one passage of each document is enough.
+        # If the sources are not near the question, the page shows only titles, so one passage of each document is
+        # enough.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))

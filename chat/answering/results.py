@@ -14,19 +14,20 @@ from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
 MOST_ALTERNATIVES = 3
-# Least leads of the first score over the second for one or two alternatives. With a lead of 1, a second passage adds
-# the answer to 1 of 29 questions and a third to none. From 0.5 on, each adds 1 of 22. Below, three passages add 6 of
+# In addition to the best passage, one alternative is shown if the best score exceeds the second by SURE, two if it does
+# by NEARLY_SURE, and otherwise MOST_ALTERNATIVES. From a lead of 1 on, a second passage adds the answer to 1 of 29
+# questions and a third passage to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three passages add it to 6 of
 # 30. (Measured on half of 81 questions about handbooks; the other half agrees.)
 SURE, NEARLY_SURE = 1.0, 0.5
-# If the excerpt shows less than this share of its passage, the next card shows the whole passage.
+# If the excerpt of a passage shows less than this share of it, the next card shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return the number of passages to show in addition to the first.
+    """Return the number of passages to show in addition to the best one.
 
-    Methods with small differences of scores, such as RRF, always get the most.
+    If a search method gives small differences of scores, such as RRF, this is always MOST_ALTERNATIVES.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -34,11 +35,11 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 
 
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
-    """Return the results in display order.
+    """Return the results in the order in which they are shown.
 
     1. Results with a section whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer the question alone, also if they are in another language and rank lower.
-    3. Results that come near an answer alone.
+    2. Results that answer the question without the others, even if they are in another language and rank lower.
+    3. Results that come near an answer without the others.
     4. All others.
 
     Within a group, results are ordered by score, then by marker.
@@ -69,7 +70,7 @@ def cut_results(
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Sentence vectors cost as much as the search, so only the first result may use them.
+        # Computing the vectors of sentences takes as long as the search, so it is done only for the first result.
         unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue

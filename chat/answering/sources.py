@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the result's rows as sources, followed by the other ``sources``, with new numbers."""
+    """Return the rows of the result as sources, followed by the other ``sources``. All get new numbers."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -82,7 +82,7 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
 
 MOST_NAMED = 8
 LONGEST_NAME = 200
-# Timeout of one statement. A table of 100,000 rows takes about a second.
+# The timeout of one SQL statement. A statement on a table of 100,000 rows takes about a second.
 STATEMENT_SECONDS = 10.0
 NAMING_SECONDS = 1.0
 
@@ -152,7 +152,7 @@ def find_sources(
     The search uses ``profile``, or else the profile that applies to ``subject``.
     """
     profile = profile or choose_profile(subject)
-    # The state is read before the search, so that a change during the search is not missed.
+    # The state of the index is read before the search, so that a change during the search is not missed.
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
@@ -170,7 +170,7 @@ def find_sources(
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
         candidates = find_candidates(searched, filters, found)
-        # A cell of a table cannot explain how to do something.
+        # A cell of a table cannot explain how to do something, so such questions get no computed answer.
         is_how_to = result.trace.rule == HOW_TO
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)

@@ -13,7 +13,8 @@ from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
 FUNCTION_TOKENS = estimate_tokens(json.dumps(ASK_TABLES))
-# Share of the model's context for results of tables, with the most and the fewest tokens.
+# The results of tables may use RESULTS_SHARE of the model's context, within the limits MOST_RESULT_TOKENS and
+# FEWEST_RESULT_TOKENS.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
 LONGEST_TRACED = 500
 

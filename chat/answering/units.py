@@ -97,7 +97,7 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _cut_source(source)]
 
 
-# Each answer asks for the sections and units of its sources several times.
+# The result is cached, because each answer cuts its sources into sections and units several times.
 @functools.lru_cache(maxsize=128)
 def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -148,7 +148,7 @@ def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind,
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question in an FAQ is not quoted; it is the heading of its answer.
+        # The question in an FAQ is not quoted, because it is used as the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
@@ -172,7 +172,7 @@ def _find_question(content: str, block: Block) -> str:
 
 
 def find_table_head(content: str, block: Block) -> str:
-    """Return the head of the block's table as Markdown; empty if there is no head within ``content``."""
+    """Return the head of the block's table as Markdown; empty if ``content`` does not contain the head."""
     header = find_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
@@ -189,7 +189,7 @@ def convert_row(row: str, *, is_head: bool) -> str:
 def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
     """Return the heading of a section without markup.
 
-    If it is outside the source, the passage's stored heading is returned.
+    If the heading is outside the source, the heading that is stored with the passage is returned.
     """
     context = source.block
     if heading_start is None:
@@ -203,5 +203,5 @@ def _find_heading(source: ContextSource, heading_start: int | None, begin: int) 
 
 
 def build_text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text with its heading and table head before it, because a row or an item alone says little."""
+    """Return the unit's text after its heading and table head, because a single row or list item has little meaning."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

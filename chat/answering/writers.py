@@ -19,9 +19,9 @@ from core.users import is_active, is_superuser, list_groups
 
 
 def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """Return the language models that ``user`` may choose, by name, with the default first. None returns all.
+    """Return the language models that ``user`` may choose, by name, the default model first.
 
-    The model of the site's settings is an unsaved row.
+    If ``user`` is None, all models are returned. The model of the site's settings is an unsaved row.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -59,7 +59,7 @@ def get_default_writer() -> str:
 
 
 def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """Return the generator of a language model (empty: the site's default); None for EXTRACTIVE.
+    """Return the generator of a language model; None for EXTRACTIVE. An empty name means the site's default.
 
     Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
     """
@@ -84,7 +84,7 @@ def _build_generator(
 ) -> OpenAICompatibleGenerator:
     """Build a generator.
 
-    It is cached, because it remembers the server's failures and the parameters that it refused.
+    It is cached, because it remembers which calls failed and which parameters the server refused.
     """
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,

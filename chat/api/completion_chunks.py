@@ -17,7 +17,8 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# The protocol has no event that withdraws text. This line separates the withdrawn text from the text that replaces it.
+# The protocol of OpenAI has no event that withdraws text. This line separates the withdrawn text from the text that
+# replaces it.
 WITHDRAWN = "\n\n---\n\n"
 
 
@@ -26,8 +27,8 @@ async def stream_chunks(
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the model fails half-way or its process dies, the chunks continue with a ruled line and the whole new answer. The
-    last chunk then also contains it as ``answer``.
+    If the model fails half-way or its process dies, the next chunks contain a ruled line and the whole new answer. The
+    last chunk then also contains the new answer as ``answer``.
     """
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.

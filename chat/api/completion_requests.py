@@ -13,7 +13,7 @@ from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.types import Turn
 
-# In characters. It bounds each message of the history, which is stored with every question.
+# In characters. Each message of the history is limited, because it is stored with every question.
 LONGEST_TEXT = 4000
 
 
@@ -100,7 +100,8 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question without its picture is incomplete. A reply is complete without its other parts, such as thoughts.
+        # A question with a picture is refused, because it is incomplete without the picture. A reply of the model is
+        # complete without its other parts, such as thoughts.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}

@@ -103,7 +103,7 @@ class ChatCompletion:
     def build_chunk(
         self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
-        """Return a chunk with a piece of the answer. ``beside`` are extra fields, which the protocol does not have."""
+        """Return a chunk with a piece of the answer. ``beside`` are extra fields that the protocol does not have."""
         chunk: ChunkBody = {
             **self._build_envelope("chat.completion.chunk"),
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],
@@ -111,7 +111,7 @@ class ChatCompletion:
         return {**chunk, **beside}
 
     def build_usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
-        """Return the number of tokens. If no model wrote the answer, it is estimated from the texts."""
+        """Return the number of tokens. If no model wrote the answer, the number is estimated from the texts."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _estimate_tokens([render_whole_text(answer)]),
@@ -139,15 +139,16 @@ class ChatCompletion:
         }
 
     def build_citations(self, answer: CompletedPayload) -> CitedPart:
-        """Return the citations, and as annotations, which clients know from web searches.
+        """Return the citations, and the same as annotations, which clients know from web searches.
 
-        The n-th belongs to marker [n].
+        The n-th annotation belongs to marker [n].
         """
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document has no page. Its annotation stays, so that the later ones keep their positions.
+            # A deleted document has no page. Its annotation links to the site's first page and stays in the list, so
+            # that the later annotations keep their positions.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
@@ -170,8 +171,8 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Renumber the ``markers`` in a text in order of appearance, from 1.
 
-    Return the new text, and pairs (end of a marker, shift of the offsets after it). ``numbers`` maps old to new
-    numbers; new ones are added.
+    Return the new text, and for each marker its end and the shift of the offsets after it. ``numbers`` maps old to new
+    numbers; the numbers of new markers are added to it.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -186,7 +187,8 @@ def number_in_order(
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources with numbers in order of appearance.
 
-    Clients show the n-th annotation for ``[n]``. ``numbers`` maps old to new numbers that the stream has used already.
+    This is needed because clients show the n-th annotation for ``[n]``. ``numbers`` maps old numbers to the new numbers
+    that the stream has used already.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

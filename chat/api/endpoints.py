@@ -66,7 +66,7 @@ class AskersView(ApiView):
 
 
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer to a question of the caller. A caller without an account also gets unowned answers by their id.
+    """Return an answer to a question of the caller. A caller without an account also gets answers without an owner.
 
     Raises: Http404.
     """

@@ -63,7 +63,7 @@ class ModelListSerializer(serializers.Serializer[Any]):
 def list_models(user: AnyUser) -> list[ModelBody]:
     """Return a model for all documents, one for each collection that the user may read, and the embedder.
 
-    All but the embedder are listed again with each language model that the user may choose.
+    All of them except the embedder are listed again for each language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -78,9 +78,9 @@ def list_models(user: AnyUser) -> list[ModelBody]:
 
 
 def describe_embedder() -> ModelBody:
-    """Return the embedder as a model.
+    """Return the embedder in the form of a model.
 
-    Its id changes with it, because vectors of different embedders cannot be compared.
+    The id is different for each embedder, because vectors of different embedders cannot be compared.
     """
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 

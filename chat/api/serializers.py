@@ -224,7 +224,7 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 
 
 def serialize_saved_answers(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, object]]:
-    """Return the answers as JSON; withheld ones only with question and status."""
+    """Return the answers as JSON. Answers that are withheld have only the question and the status."""
     listed = list(answers)
     withheld = rights.find_withheld(user, listed)
     return [_serialize_saved_answer(answer, is_withheld=answer.pk in withheld) for answer in listed]

@@ -18,7 +18,8 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash changes if a cited document gets a new version or is deleted. The sweep computes it for all followed answers.
+# The hash of an answer changes if a cited document gets a new version or is deleted. One statement computes the hashes
+# of all followed answers.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -40,7 +41,7 @@ def may_be_mailed(user: AnyUser) -> bool:
 
 
 def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
-    """Return which of the answers the user follows, by id; None if the site cannot send mail to the user."""
+    """Return the ids of those answers that the user follows; None if the site cannot send mail to the user."""
     if not user.is_authenticated or not may_be_mailed(user):
         return None
     rows = FollowedAnswer.objects.filter(user=user, answer__in=[answer.pk for answer in answers])
@@ -48,7 +49,7 @@ def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
 
 
 def may_follow(user: AnyUser, answer: Answer) -> bool:
-    """Return whether the user may read the answer now, in a conversation of their own or by a shared link."""
+    """Return whether the user may read the answer now, in an own conversation or by a shared link."""
     conversation = answer.conversation
     if not is_active(user):
         return False
@@ -62,9 +63,10 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
 
 
 def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
-    """Let the user follow the answer; return None if the user follows the largest number of answers already.
+    """Let the user follow the answer. Return None if the user follows the largest number of answers already.
 
-    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the page.
+    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the address
+    of the page.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None
@@ -72,7 +74,8 @@ def follow_answer(user: User, answer: Answer, address: str, told: Collection[str
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # ``checked`` stays empty until the next sweep, which then reports all changes except those in ``told``.
+            # ``checked`` stays empty until the next sweep. The sweep then reports all changes except the changes in
+            # ``told``.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed

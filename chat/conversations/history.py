@@ -17,8 +17,8 @@ REMEMBERED_TURNS = 3
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
     """Return the last questions and answers before ``answer``, oldest first, or the history that the client sent.
 
-    A ``viewer`` who repeats the search gets only earlier answers that both may read. Refused and unreadable answers are
-    left empty; their questions stay, because they name the subject.
+    If a ``viewer`` repeats the search, only earlier answers that both the viewer and the asker may read are returned.
+    The text of refused and unreadable answers is left empty. Their questions stay, because they name the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -35,7 +35,10 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
 
 
 def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
-    """Return the messages to and from the model in ``turn``; () if the collection or a document has changed since."""
+    """Return the messages to and from the model in ``turn``.
+
+    It is () if ``answer`` has another collection, or if a document of ``turn`` has changed since then.
+    """
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
@@ -53,7 +56,7 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 
 def store_sources_behind(answer: Answer) -> None:
-    """Set ``source_collections`` and ``source_documents``: all that the answer's text may contain.
+    """Set ``source_collections`` and ``source_documents`` to all that the answer's text may contain.
 
     A rewritten question or a model may repeat earlier answers. Suggested questions may contain words of any searched
     document.

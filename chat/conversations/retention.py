@@ -38,7 +38,7 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 def forget_deleted_documents() -> int:
     """Delete stored events and model messages with text of deleted documents; return the number of answers.
 
-    Users keep the answers themselves in their conversations, but no other question reuses them.
+    The answers themselves stay in their conversations, but are not used again for other questions.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -26,7 +26,7 @@ from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
 
-# Stands for the collection of a deleted document. No user may read a collection with this id.
+# This id is used as the collection of a deleted document. No user may read a collection with this id.
 UNKNOWN_COLLECTION = 0
 
 
@@ -88,7 +88,10 @@ def find_collections(documents: Iterable[int]) -> frozenset[int]:
 
 
 def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of those answers that use a collection or document which the user may not read. Few queries."""
+    """Return the ids of those answers that use a collection or document which the user may not read.
+
+    This takes few queries.
+    """
     listed = list(answers)
     if not listed:
         return frozenset()
@@ -111,7 +114,8 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
     """Return a hash of the rights of ``user``, and of the documents with restricted access in the collections.
 
-    Suggested questions may contain words of these documents, so they are shown only to users with an equal hash.
+    Suggested questions may contain words of these documents. They are shown only to users for whom this hash is the
+    same.
     """
     behind = frozenset(collections)
     return hash_restrictions(behind, find_readers(behind, user))
@@ -203,7 +207,7 @@ def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
 
 
 def list_unowned_conversations() -> ConversationQuerySet:
-    """Return the conversations of API callers without an account or cookies. Such a caller needs the id."""
+    """Return the conversations of API callers without an account or cookies. Such a caller must send the id."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -234,9 +238,9 @@ def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """Return an answer that the caller may read; ``of_nobody`` includes answers without an owner.
+    """Return an answer that the caller may read. If ``of_nobody``, answers without an owner are included.
 
-    Reading another user's answer is written to the audit log. Raises: Http404.
+    If the answer belongs to another user, this is written to the audit log. Raises: Http404.
     """
     answers = list_readable_answers(request)
     if of_nobody:

@@ -20,7 +20,7 @@ def share_conversation(
     audience: str = Conversation.ShareAudience.LINK,
     answer: Answer | None = None,
 ) -> uuid.UUID:
-    """Share a conversation, or a part of it, and return the token of its link. A link that exists is kept."""
+    """Share a conversation, or a part of it, and return the token of its link. An existing link stays valid."""
     Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
     Conversation.objects.filter(pk=conversation.pk).update(
         shared_at=timezone.now(),

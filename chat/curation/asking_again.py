@@ -34,7 +34,7 @@ def build_shown(
     return {
         "answer": answer,
         "text": render_answer(answer.text, ()) if answer.text else answer.error,
-        # Several rows of a table can have one name. It is shown once.
+        # Several rows of a table can have the same document and place. They are shown once.
         "cited": list(
             {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
         ),

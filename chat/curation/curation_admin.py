@@ -101,7 +101,8 @@ def find_offers(
 ) -> tuple[list[OfferedPassage], str]:
     """Return passages that the curator can cite, and an error message if the search fails.
 
-    The ``cited`` passages, pairs of marker and chunk id, come first. The results of a search for the question follow.
+    The ``cited`` passages, pairs of marker and chunk id, come first. The results of a search for the question come
+    after them.
     """
     known = [pk for _marker, pk in cited]
     readable = set(

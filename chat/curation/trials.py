@@ -51,7 +51,7 @@ class Trial:
 
 
 def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Ask again as if the question were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
+    """Ask the question again as if it were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)
     if not planned:
@@ -120,7 +120,7 @@ def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chu
 
 
 def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Assign the question to the passage, and to no other. Return an error message, or "". Raises: PermissionDenied."""
+    """Assign the question to this passage only. Return an error message, or "". Raises: PermissionDenied."""
     planned = _plan_question_move(user, chunk_id, question)
     try:
         with lock_for_change(*{changed.collection_id for changed in planned}):

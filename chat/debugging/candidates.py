@@ -21,9 +21,9 @@ LEAD_CHARACTERS = 40
 
 
 def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
-    """Return HTML of the text around the first of the matching spans, all highlighted; without spans, its beginning.
+    """Return HTML of the text around the first of ``spans``, with all spans highlighted.
 
-    ``spans`` are pairs of start and end, in any order.
+    ``spans`` are pairs of start and end, in any order. If there are none, the beginning of the text is returned.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
@@ -108,7 +108,7 @@ class CandidateRow:
 
 
 def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """Return a row for each candidate: kept ones by rank, then dropped ones by score.
+    """Return a row for each candidate. Kept candidates come first, by rank, then dropped candidates by score.
 
     ``shown`` are the readable passages by chunk id.
     """
@@ -136,8 +136,8 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
 def find_used_weights(trace: SearchTrace) -> dict[str, float]:
     """Return the weight that each retriever had in the scores.
 
-    Some methods lower the weight for a whole question: then all candidates have the same weight, which is returned.
-    Else it is the weight of the search plan.
+    Some methods lower the weight of a retriever for a question. All candidates then have the same weight, which is
+    returned. Otherwise the weight of the search plan is returned.
     """
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:

@@ -39,9 +39,9 @@ class HitRow:
 
 
 def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of an extractive answer or refusal, best first; empty for other answers.
+    """Return the hits of an extractive answer or refusal, the best first; empty for other answers.
 
-    Only hits with a chunk id in ``readable`` are returned; None: all.
+    Only hits with a chunk id in ``readable`` are returned. None returns all hits.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

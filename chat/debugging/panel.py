@@ -67,9 +67,9 @@ class Panel:
 
 
 def build_panel(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the debug panel without passages that the viewer may not read; None if the answer had no search.
+    """Return the debug panel for an answer; None if the answer had no search.
 
-    Errors are shown only to users who may read all answers.
+    Passages that the viewer may not read are left out. Errors are shown only to users who may read all answers.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -98,7 +98,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages that match a word and that both asker and viewer may read.
+    """Count the passages that contain a word of the question and that both the asker and the viewer may read.
 
     If they cannot be counted, return None and the reason.
     """
@@ -208,7 +208,7 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the scores of all signal receivers. A receiver that fails gets a row with its error."""
+    """Return the scores from all receivers of the signal. If a receiver fails, a row shows its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -90,9 +90,9 @@ class RanksNow:
 
 
 def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
-    """Repeat the search of an answer with its profile and filters and the viewer's rights.
+    """Repeat the search of an answer with its profile and filters, but with the viewer's rights.
 
-    None if the answer had no search. Nothing is saved.
+    Return None if the answer had no search. Nothing is saved.
     """
     then = read_trace(answer.trace)
     if then is None:
@@ -129,7 +129,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
 def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
     """Return the search profile of the answer.
 
-    If it was deleted, return the active one, with a sentence that says so.
+    If the profile was deleted, return the active profile, with a sentence that says so.
     """
     if answer.profile_version is not None:
         try:
@@ -142,7 +142,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
 
 
 def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
-    """Yield sentences on changes since the answer in the documents that the viewer may read, and in their index."""
+    """Yield sentences on what has changed since the answer in the readable documents and in their index."""
     now: IndexState | None = read_index_state(filters.collections)
     is_changed = None
     if then.index is not None and now is not None:

@@ -80,8 +80,8 @@ def build_search_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
 def build_answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[StageBar, ...]:
     """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` are times since the beginning. The time until `searched` is the search (``search_ms``) and the
-    selection of sources.
+    ``timings_ms`` are times since the beginning. The time until `searched` consists of the search (``search_ms``) and
+    the selection of sources.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:

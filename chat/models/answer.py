@@ -53,7 +53,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def interrupted(self) -> AnswerQuerySet:
         """Return the unfinished answers that no process writes now.
 
-        Some are STOPPED, but their text was not saved.
+        The result also has STOPPED answers whose text was not saved.
         """
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
@@ -118,7 +118,7 @@ class Answer(Leased):
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
-    # The model's text before edits, without thoughts and calls. Readers see ``text``.
+    # The model's text before the site edits it, without thoughts and function calls. Readers see ``text``.
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
@@ -133,12 +133,13 @@ class Answer(Leased):
     degraded: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     generator = models.CharField(_("written by"), max_length=200)
     prompt_version = models.PositiveSmallIntegerField(null=True)
-    # The messages to and from the model. The prompt of a follow-up continues them.
+    # The messages to and from the model. The prompt of a follow-up question begins with them.
     dialogue: models.JSONField[list[Mapping[str, str]], list[Mapping[str, str]]] = models.JSONField(
         default=list, db_default=[]
     )
     usage: models.JSONField[UsagePayload, UsagePayload] = models.JSONField(default=dict)
-    # Two queries that were searched: the rewritten question, and the question joined with the previous ones.
+    # Two forms of the question that were searched: the rewritten question, and the question joined with the previous
+    # questions.
     completed_question = models.TextField()
     joined_question = models.TextField()
     confidence = models.FloatField(_("confidence"), null=True)
@@ -146,20 +147,20 @@ class Answer(Leased):
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
     statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
-    # Questions with an equal key get the same answer from the cache.
+    # If two questions have the same key, the cached answer to one is the answer to the other.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
-    # Ids of all collections and documents that the text may use, also of deleted documents. A reader needs rights to
-    # all.
+    # Ids of all collections and documents that the text may use, also of deleted documents. Only a reader with rights
+    # to all of them may read the answer.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
-    # Copied from ``timings_ms`` and the trace, so that lists can sort by them. ``search_ms`` is None for a reused
-    # answer.
+    # Copied from ``timings_ms`` and the trace, so that lists can sort by these values. ``search_ms`` is None for a
+    # reused answer.
     total_ms = models.FloatField(_("milliseconds in all"), null=True)
     search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 
@@ -178,13 +179,13 @@ class Answer(Leased):
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
-            # The admin's list sorts by these columns, largest first and empty ones last. It reads the indexes
-            # backwards.
+            # The admin's list sorts by these columns, largest values first and empty values last. PostgreSQL reads the
+            # indexes backwards for this.
             models.Index(F("total_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_total_ms"),
             models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
             models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
             models.Index(fields=["-created_at", "-id"], condition=Q(refused=True), name="answer_refused_by_time"),
-            # Rows are wide, so the figures of the dashboard are read from this index alone.
+            # Reading whole answers is slow, so this index contains all columns that the dashboard needs.
             models.Index(
                 fields=["completed_at"],
                 include=[
@@ -201,11 +202,12 @@ class Answer(Leased):
     def build_gap_condition(cls) -> Q:
         """Return a condition for gaps: questions that were searched, and whose answer was refused or rated not helpful.
 
-        Instructions to the site, questions to drafts and questions out of scope are no gaps.
+        Instructions to the site, questions to drafts and questions out of scope are not counted as gaps.
         """
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
-        # Most sites have no drafts. The shorter condition then lets an index return the answers in order.
+        # Most sites have no draft collections. Without the condition on drafts, an index can return the answers in
+        # order.
         drafts = list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True))
         return condition & ~Q(collection__in=drafts) if drafts else condition
 
@@ -222,8 +224,8 @@ class Answer(Leased):
     def is_finished(self) -> bool:
         return self.status not in self.UNFINISHED
 
-    # ``begin`` updates the row. ``complete`` and ``fail`` only change the instance, which is saved later with its
-    # content.
+    # ``begin`` updates the database row. ``complete`` and ``fail`` only change the object in memory, which is saved
+    # later together with the text.
 
     def begin(self) -> None:
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
@@ -243,7 +245,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, a periodic task does so later."""
+        """Store that the answer failed, without content. If the database fails too, a periodic task stores it later."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -259,7 +261,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search with the current rights of ``reader``. None means the asker.
+        """Return the filters of the answer's search with the current rights of ``reader``; None means the asker.
 
         Raises: InvalidQuery.
         """
@@ -318,7 +320,7 @@ class Citation(models.Model):
     text_version = models.CharField(max_length=130, default="", db_default="")
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
-    # Span of the words in a longer quotation that are closest to the question.
+    # The span of the words that are closest to the question, if the quotation is longer than these words.
     marked_start = models.PositiveIntegerField(null=True)
     marked_end = models.PositiveIntegerField(null=True)
 
@@ -350,7 +352,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """The attempt and the sequence, as "1-12", both from 1; empty if the event is not stored."""
+        """The attempt and the number in it, both from 1, such as "1-12"; empty if the event is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property

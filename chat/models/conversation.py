@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
         """Return the conversations of a user or of a visitor's browser.
 
-        A limited API key gets only those that it began.
+        If the user sends a limited API key, only the conversations that this key began are returned.
         """
         if user.is_authenticated:
             own = self.filter(owner=user)
@@ -43,13 +43,13 @@ class Conversation(models.Model):
     visitor = models.CharField(max_length=64, db_index=True)
     # The public part of the API key that began the conversation; empty if none did.
     key = models.CharField(max_length=16)
-    # The next question uses this collection, model and document, unless it names others.
+    # The next question uses this collection, model and document, unless the question names others.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # In the form of the API; ``retrieval.rights.chosen_filters`` parses it.
+    # The filters in the form of the API. ``retrieval.rights.chosen_filters`` parses them.
     filters = models.JSONField(default=dict, db_default={})
     # The answer whose question was edited to begin this branch. Answers before it belong to the branch too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
@@ -90,7 +90,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or empty without cookies."""
+        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" if there are no cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

@@ -20,7 +20,8 @@ class FollowedAnswer(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="followers")
-    # The address of the page with the answer. A mail is sent without a request, so it cannot build the address.
+    # The address of the page with the answer. It is stored, because a mail is sent without a request and so cannot
+    # build it.
     address = models.URLField(max_length=500)
     language = models.CharField(max_length=12)
     checked = models.CharField(max_length=32, blank=True)

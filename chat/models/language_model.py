@@ -89,7 +89,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """The server and model to call. Addresses that sources may not use are refused, except the one in the settings.
+        """The server and model to call. An address that sources may not use is refused, unless the settings contain it.
 
         Raises: SecretUnreadable, ImproperModel.
         """

@@ -22,14 +22,15 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_visitors(view: View) -> View:
-    """Wrap ``view`` so that visitors sign in first, if the site requires it, and no response is cached."""
+    """Wrap ``view`` so that visitors must sign in first, if the site requires this, and no response is cached."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # The login returns with a GET request, so a submitted form cannot be repeated.
+            # After the login, the browser sends a GET request, so a submitted form cannot be sent again. Then the login
+            # leads to the home page.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 

@@ -23,7 +23,8 @@ def name_file(heading: str) -> str:
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
     """Return the answers as a Markdown file. ``withheld`` replaces the text of answers that the reader may not read.
 
-    A footnote has the number of its marker. In a file with several answers, the number of the answer precedes it.
+    The number of a footnote is the number of its marker. If the file has several answers, the number of the answer
+    comes before it.
     """
     listed = list(printed)
     parts = []

@@ -54,7 +54,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Put a label before markers that are a paragraph of their own, below a table or code."""
+    """Put a label before the markers of a paragraph that has no other text, such as below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -72,7 +72,7 @@ def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace links to unknown addresses by their text. Other links get the spelling of the source."""
+    """Replace links to addresses that no source contains by their text. Other links get the spelling of the source."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
@@ -106,7 +106,7 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a line break as a space, except before a label such as "From:", where it stays."""
+        """Render a line break as a space. Before a label such as "From:", the line break stays."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:

@@ -41,12 +41,12 @@ def list_parts(
     return parts
 
 
-# The site writes "|---|" below the head of a table; documents also contain "| :--- |".
+# The row below a table's head. The site writes "|---|"; documents also contain "| :--- |".
 _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def has_table_rows(text: str) -> bool:
-    """Return whether the text contains rows of a table. The answer's table is then not shown again."""
+    """Return whether the text contains table rows. If so, the answer's table is not shown again."""
     return _UNDER_HEAD.search(text) is not None
 
 

@@ -156,7 +156,7 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = read_citation(citation.answer, citation)
     return Cited(
         marker=cited.marker,
-        # After a change, the stored offsets no longer fit, so the link opens the changed passage.
+        # If the passage has changed, the stored offsets are wrong, so the link opens the changed passage.
         href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),
         title=cited.document.title,
         section=cited.section,

@@ -89,7 +89,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
-        # If only the markup differs, the passage has not changed.
+        # If the texts are equal, only the markup differs, and the passage counts as unchanged.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}
@@ -113,6 +113,6 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
 
 
 def list_distinct(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
-    """Return each change of these citations once, in the order of the markers."""
+    """Return each change of these citations once, in the order of their markers."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

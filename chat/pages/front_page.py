@@ -41,7 +41,7 @@ class FrontPage:
 def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: Sequence[Conversation]) -> FrontPage:
     """Return the front page with cards of the largest collections, ordered by name.
 
-    Each card suggests one question; a single card suggests several.
+    Each card suggests one question. If there is only one card, it suggests several.
     """
     figures = {
         pk: (count, changed)

@@ -116,7 +116,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
-    # A draft collection is not among all collections: it is searched only if it is chosen.
+    # A draft collection is not one of "all collections". It is searched only if it is chosen.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen

@@ -17,7 +17,7 @@ from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import build_passage_url
 
-# A version is shown as this many characters of its SHA-256.
+# The version of a document is shown as this many characters of its SHA-256.
 _VERSION_CHARACTERS = 12
 
 BuildAddress = Callable[[str], str]
@@ -55,12 +55,12 @@ class PrintedAnswer:
 
 
 def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
-    # The markers of a stopped answer were not checked, so it has no footnotes.
+    # A stopped answer gets no footnotes, because its markers were not checked.
     return () if turn.is_stopped else turn.citations
 
 
 def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
-    """Return the questions and answers with their footnotes. ``build_address`` adds the site to a path."""
+    """Return the questions and answers with their footnotes. ``build_address`` adds the site's address to a path."""
     shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")

@@ -58,7 +58,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     # A stream is open for long, so it must not occupy a database connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # An id of another form is not of this site, so the stream begins at its start.
+    # If the id has another form, this site did not send it, so the stream starts from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(identify_caller)(request)
@@ -75,7 +75,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # The answer has no citations yet, so the button to follow it comes with the end of the stream.
+    # The answer has no citations yet. The button to follow the answer is sent at the end of the stream.
     return replace(turn, followed=is_followed(answer, followed))
 
 
@@ -93,7 +93,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Rendering runs in a thread, so that other streams do not wait for it.
+                # Rendering runs in a thread, because other streams would have to wait for it otherwise.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -241,9 +241,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form and an error message. None means that the form has no filters.
+    """Return the filters of the form and an error message.
 
-    The filters of the conversation's last question then stay.
+    None instead of filters means that the form has none. The filters of the conversation's last question are then used.
     """
     if not has_filters(request.POST):
         return None, ""

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 from retrieval.tables.names import format_label
 
-# A line with fewer columns may be prose, such as "Open: yes; parking: no".
+# A line with fewer columns than this may be prose, such as "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
 _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
@@ -59,7 +59,7 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # Tokens that open bold or code have no content, so the text after them can be the first.
+        # Tokens that open bold text or code have no content, so the first text can come after them.
         first = not any(before.content for before in children[:number])
         inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 

@@ -15,8 +15,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The parser's environment contains ``markers``, a function ``link`` that renders a marker at an offset, and
-# ``addresses`` (see :func:`map_linkable_addresses`).
+# The parser's environment contains ``markers``, a function ``link`` that returns the HTML of the marker at an offset,
+# and ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -66,7 +66,10 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign after the words that a doubt marks. The escaped text cannot contain the mark itself."""
+    """Insert a warning sign into the HTML after the words of a doubt, which the HTML marks with its ``number``.
+
+    The text in the HTML is escaped, so it cannot contain such a mark itself.
+    """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

@@ -69,14 +69,15 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
     """Return the questions and answers that the link shares, as ``user`` may see them, and a heading."""
-    # The rights of all answers are checked, because a shared answer may repeat an earlier one.
+    # The rights to all answers of the conversation are checked, because a shared answer may repeat an earlier one.
     answers = list(list_saved_answers(conversation))
     withheld = sharing.find_withheld_when_shared(user, [*list_answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
     changes = find_readable_changes(answers, withheld)
     followed = find_followed(user, answers)
     turns = [
-        # The page gets other ids, because the real id of an unowned answer lets any reader change the answer.
+        # The page gets other ids than the database, because a reader with the real id could change an answer that has
+        # no owner.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld

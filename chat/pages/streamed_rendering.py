@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.answering.checking.citations import MARKER, blank_code, find_undecided
 from chat.pages.answer_markdown import MARKDOWN
 
-# If the text that may still change is longer, it is shown as plain text.
+# If an unfinished answer has more characters than this, further text is shown as plain text until the end.
 LARGEST_CHARACTERS = 4000
 
 
@@ -65,14 +65,14 @@ class StreamedMarkdown:
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Add ``text`` to the answer. Return HTML to append, or lines that replace all that is shown."""
+        """Add ``text`` to the answer. Return HTML to append to the page, or lines that replace all of the answer."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Code over several lines is rendered when its end is written.
+        # Code over several lines is rendered only after its end was written.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return render_piece(text, self._answer_id, self._titles, before, self._at)

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# If the first score leads by this much, the first passage is right in 18 of 21 cases.
+# If the best score exceeds the second by this much, the first passage is the right one in 18 of 21 cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
@@ -36,9 +36,9 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return suggested questions with their collections: from the ``chosen`` one, or from all, mixed.
+    """Return suggested questions with their collections, from the ``chosen`` collection or mixed from all.
 
-    Cached for an hour.
+    They are cached for an hour.
     """
     try:
         searched = build_filters(user, chosen).collections
@@ -69,14 +69,14 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # The key changes when the restrictions of documents do.
+    # The key also changes when the restrictions of documents change.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
 def _find_suggestions(collection: Collection) -> list[str]:
-    # All readers of the collection see the suggestions, so restricted documents are left out.
+    # All readers of the collection see the suggestions, so they must not come from restricted documents.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(build_restricted_condition()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -103,9 +103,12 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return those questions of a passage that are clear without it: its heading first, then written ones."""
+    """Return the questions of a passage that are clear without it.
+
+    Its heading comes first, then ``written`` questions.
+    """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # A question with one content word is unclear: "What is the policy?"
+    # A question with only one content word, such as "What is the policy?", is unclear without the passage.
     return [
         question
         for question in (*headings, *written)
@@ -114,12 +117,12 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
 
 
 def _rate_specificity(question: str) -> tuple[int, int]:
-    """Return a sort key. Longer questions are more specific, up to two lines (70 characters)."""
+    """Return a sort key for questions. A longer question is more specific, up to two lines (70 characters)."""
     return (min(len(question), 70), -len(question))
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return questions about the first cited document that were not asked yet, nearest to the citation first."""
+    """Return questions about the first cited document that were not asked yet, those nearest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

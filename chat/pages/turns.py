@@ -83,7 +83,7 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """The passages that markers link to: citations, or the unchecked sources of a stopped answer."""
+        """The passages to which markers link: citations, or the unchecked sources of a stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -169,10 +169,10 @@ def build_turn(
     changes: Mapping[int, Change] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
-    """Read a stored question and answer, with all that its template needs from the database.
+    """Read a stored question and answer, with all that their template needs from the database.
 
     ``viewer`` is a reader who did not ask the question. ``changes`` maps citation ids to changes of
-    `chat.pages.changes`; None: cited words were not compared with today's documents.
+    `chat.pages.changes`. None means that cited words were not compared with the current documents.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct(changes or {}, rows)
@@ -219,7 +219,7 @@ def _has_empty_filter_result(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return when the site read the cited documents, the earliest time; None if one is gone or there are none."""
+    """Return the earliest time at which the site read a cited document; None if one is deleted or there are none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None
@@ -228,7 +228,7 @@ def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
     """Build a turn that shows only the question, for a reader who may not read the answer.
 
-    ``question`` replaces it, if the reader may not see the question either.
+    If the reader may not see the question either, ``question`` replaces it.
     """
     bare = Answer(
         pk=answer.pk,

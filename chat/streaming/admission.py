@@ -21,8 +21,8 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# The mean time to write an answer before any was measured, the weight of the newest answer in the mean, and the largest
-# Retry-After.
+# In order: the assumed time to write an answer before any was measured, the weight of the newest answer in the mean
+# time, and the largest Retry-After in seconds.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
@@ -64,7 +64,7 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place for the answer. An empty ``caller`` has no limit of its own.
+        """Reserve a place for the answer. If ``caller`` is empty, the answer counts for no caller's limit.
 
         Raises: SiteBusy if all places are taken; BudgetSpent if the caller has too many unfinished answers.
         """
@@ -73,7 +73,7 @@ class Admission:
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
             most_of_caller = compute_share(self.at_once) + compute_share(self.waiting)
-            # Answers beyond the share of their caller take no places from other callers.
+            # Answers of a caller beyond the caller's share are not counted, so they take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
@@ -103,7 +103,7 @@ class Admission:
     def place(self, answer_id: UUID) -> int:
         """Return the answer's position in the queue. If it is 0 or less, the writing may begin.
 
-        Answers beyond the share of their caller come last.
+        If a caller has more answers than its share, the surplus answers come last.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]

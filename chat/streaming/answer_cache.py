@@ -32,14 +32,14 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
-# Increase it when the code would now answer a question differently.
+# Increase this number if the changed code answers a question differently than before.
 RULES_VERSION = 13
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# The answer to a question with these words is valid only on the day of the question.
+# If a question contains one of these words, its answer is valid only on the day of the question.
 _OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 
@@ -54,8 +54,8 @@ def build_key(
 ) -> str:
     """Return a SHA-256 of all that an answer depends on; "" if the cache is off.
 
-    Compute it before the search. If a document changes during the search, the key is then that of the old documents,
-    and no later question finds the answer. Raises: SearchUnavailable.
+    It must be computed before the search. If a document changes during the search, the key then belongs to the old
+    documents, and no later question finds the answer. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -98,9 +98,10 @@ def build_key(
 
 
 def find_reusable(key: str) -> Answer | None:
-    """Return the newest answer with this key that may be reused, or None.
+    """Return the newest answer with this key that may be used again, or None.
 
-    It must be recent and complete, without notices and failed retrievers. Neither it nor a copy was rated unhelpful.
+    It must be recent and complete, without notices and failed retrievers. Neither the answer nor a copy of it may have
+    been rated unhelpful.
     """
     if not key:
         return None

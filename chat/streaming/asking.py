@@ -29,7 +29,7 @@ from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import SearchMethod, Turn
 
-# Surrogates and these control characters are removed; PostgreSQL cannot store all of them.
+# Surrogates and these control characters are removed, because PostgreSQL cannot store some of them.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
@@ -158,7 +158,7 @@ def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
 def clean_question(question: str) -> str:
     """Return the question without unprintable characters and surrounding white space.
 
-    Raises: InvalidQuestion if it is empty, too long, or only excludes words.
+    Raises: InvalidQuestion if the question is empty, too long, or has only excluded words.
     """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:

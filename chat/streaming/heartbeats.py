@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.25
 
 
-# If no reader is connected, writing continues for this time, because the reader may reconnect.
+# If no reader is connected, the answer is written for this time longer, because the reader may reconnect.
 UNFOLLOWED_SECONDS = 5.0
 
 
-# A caller that cannot reconnect has left after this time, so writing stops.
+# If a caller cannot reconnect, writing its answer stops this long after it disconnected.
 GONE_SECONDS = 0.2
 
 
@@ -70,9 +70,9 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store each run's events up to the given number, and renew its lease.
+    """Store the events of each run up to the given number, and renew the leases.
 
-    Return the runs that still have the lease, each with whether a reader follows it in another process.
+    Return the runs that still have their lease, each with whether a reader in another process follows it.
     """
     if not snapshots:
         return {}

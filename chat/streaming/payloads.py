@@ -91,7 +91,7 @@ def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
 
 
 def find_completed_question(trace: SearchTrace) -> str:
-    """Return the question that was searched instead of the user's, completed or corrected; else ""."""
+    """Return the completed or corrected question that was searched instead of the user's; "" if there is none."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
@@ -129,7 +129,7 @@ def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Comp
 
 
 def build_source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source. ``snippet`` are its words closest to the question."""
+    """Return the payload of a source. ``snippet`` has the words of the source that are closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -205,7 +205,8 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return the payload of a finished answer.
 
-    The id of the answer that it repeats is left out, because it would give access to another user's answer.
+    If the answer repeats another one, the id of that answer is left out, because it would give access to another user's
+    answer.
     """
     approval = get_approval(answer.approved)
     return {

@@ -32,7 +32,8 @@ RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-# Caches rights for each user, API key and session, with the time of the check. All visitors share one entry.
+# Caches the rights of each user, API key and session, with the time at which they were checked. All visitors share one
+# entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -47,7 +48,7 @@ async def follow_as_reader(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the events of `streams.follow_stream`, as long as ``user`` may read the answer's sources.
 
-    Their account, API key and session must stay valid too.
+    The account, the API key and the session of ``user`` must stay valid too.
     """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
@@ -116,7 +117,7 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # False if the reader reconnected after the event `searched`, which names the sources.
+        # This is false if the reader reconnected after the event `searched`, because only that event names the sources.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
@@ -126,7 +127,7 @@ class _Reader:
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            # For a visitor's conversation, the view has checked the cookie.
+            # If the conversation belongs to a visitor, the view has already compared the visitor's cookie.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -154,7 +155,7 @@ class _Reader:
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # A right may be newer than the cache, so a refusal is checked again.
+        # A right may have been given after the cache was filled, so the rights are read again before a refusal.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
@@ -163,7 +164,7 @@ def _load_searched(answer: Answer) -> SearchedPayload | None:
     events = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    # Each event `searched` contains all sources, so the last one is enough.
+    # Each event `searched` contains all sources of the answer, so the last event is enough.
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 

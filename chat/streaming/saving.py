@@ -49,21 +49,22 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 def save_answer(run: Run) -> StreamedEvent:
     """Save the outcome of a run, and return the last event, with the saved answer.
 
-    A second call returns the same event. If another process has the lease, the event is `lost`, and the reader
-    continues from the database.
+    A second call returns the same event. If another process has the lease, the event `lost` is returned, and the reader
+    gets the next events from the database.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # If this process has no lease, either an earlier call has saved the answer, or another process writes it.
+            # If this process has lost the lease, either an earlier call has saved the answer, or another process writes
+            # it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # An answer without a search gets no key, nor does an approved one, which may expire. A copy gets none, because
-        # it must not outlive its deleted original.
+        # Three kinds of answers get no cache key: an answer without a search; an approved answer, because it may
+        # expire; and a copy, because it must not stay after its original is deleted.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -102,14 +103,14 @@ def save_answer(run: Run) -> StreamedEvent:
 
 
 def build_failure_payload(error: Exception) -> FailedPayload:
-    """Return the payload of `failed` for an error that occurred while saving."""
+    """Return the payload of the event `failed` for an error that occurred while the answer was saved."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.get_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Set references to deleted rows to None, and add the versions of the documents. The cited words stay."""
+    """Set references to deleted rows to None, and add the versions of the documents. The cited words do not change."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(

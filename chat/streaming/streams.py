@@ -27,7 +27,8 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# Readers store at this interval that they follow an answer. The writer waits longer before it stops.
+# At this interval, the process of a reader stores that the answer has a reader. The writer waits longer than this
+# before it stops.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
@@ -49,7 +50,8 @@ async def follow_stream(
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # Once leased, the answer must be written, even if the reader leaves. So this task is not cancelled.
+        # If this process leases the answer, it must write the answer, even if the reader leaves. So the shield keeps
+        # this task from being cancelled.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
@@ -99,7 +101,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield build_unstored_event("reset")
-        # An id beyond the last event is invalid; without this, the reader would wait forever.
+        # An id beyond the last event is invalid. Without this line, the reader would wait forever.
         position = min(position, len(run.events))
         while True:
             changed = run.changed
@@ -108,7 +110,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process has the lease and stores the events from here on.
+                    # Another process now has the lease and stores the next events, so they are read from the database.
                     last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow_stream(run.answer.pk, last_id):
                         yield stored
@@ -116,8 +118,8 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # Only a reader that waits here is a follower: after a lost connection, this generator may stay paused at a
-            # `yield`.
+            # A reader is counted only while it waits here. If its connection was lost, this generator may stay paused
+            # at a `yield`.
             run.followers += 1
             try:
                 # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event
@@ -157,7 +159,8 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             if event.is_last:
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
-            # Events are deleted after a day, and the sweep closes answers without an event.
+            # The last event is built, because events are deleted after a day, and an answer that the sweep closed has
+            # no event.
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:

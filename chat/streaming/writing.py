@@ -63,7 +63,7 @@ def start_writing(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
-        # The empty context keeps the task apart from the request that starts it: it works for all answers.
+        # The task works for all answers, so an empty context separates it from the request that starts it.
         WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
@@ -99,7 +99,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # The shield lets the outcome be saved, although a shutdown cancels all tasks.
+    # A shutdown cancels all tasks. The shield lets this one save the outcome.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -116,7 +116,8 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # A thread is used, because searching the sources for instructions takes milliseconds.
+                    # The function searches the sources for instructions to the model. This takes milliseconds, so it
+                    # runs in a thread.
                     run.publish_next(
                         "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
                     )
@@ -172,15 +173,15 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
-    """Return the writer, and what :func:`_look_up` returns for it. Raises: LookupError for a removed model."""
+    """Return the chosen writer, and the result of :func:`_look_up` for it. Raises: LookupError for a removed model."""
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
     return writer, _look_up(run, writer)
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Return the answer's cache key, and an earlier answer to reuse or None.
+    """Return the answer's cache key, and an earlier answer to use again; None if there is none.
 
-    Database errors are ignored here: the search that follows reports them.
+    Database errors are ignored here, because the search that follows reports them.
     """
     try:
         with limit_statements(LOOK_UP_SECONDS):
@@ -196,7 +197,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     """Wait in the queue, and run the block when a place is free.
 
-    Each new position in the queue is published as an event `queued`, and at the end 0.
+    Each new position in the queue is published as an event `queued`. The last position is 0.
     """
     changed = asyncio.Event()
 
@@ -234,7 +235,8 @@ async def _end(run: Run) -> None:
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted.
+                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted
+                # meanwhile.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save_answer, run)
@@ -257,7 +259,7 @@ async def _end(run: Run) -> None:
 async def hand_over_all(seconds: float) -> None:
     """Release the leases of the answers of this event loop, so that other processes can write them.
 
-    Answers that are being saved are finished first, within ``seconds``.
+    If answers are being saved, this waits at most ``seconds`` for them first.
     """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]

@@ -27,7 +27,7 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    # The text is a document's own, so its addresses may be linked.
+    # The text comes from a document, so the addresses in it may become links.
     return render_answer(result.text, (), addresses=find_addresses(result.text))
 
 

@@ -5,7 +5,10 @@ from typing import Any
 
 
 def find_network(address: str) -> str:
-    """Return the address by which requests are limited: a customer's /64 network for IPv6, else the address itself."""
+    """Return the address for which requests are limited.
+
+    For IPv6, it is the /64 network of a customer; for IPv4, it is the address itself.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -16,7 +19,8 @@ def find_network(address: str) -> str:
 
 
 def find_address(request: Any) -> str:
-    # DRF reads the settings when it is imported. The web server imports this module before there are settings.
+    # The import is here, because DRF reads the settings when it is imported, and the web server imports this module
+    # before there are settings.
     from rest_framework.throttling import BaseThrottle
 
     return find_network(str(BaseThrottle().get_ident(request) or ""))

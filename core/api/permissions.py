@@ -29,7 +29,7 @@ class StaffWithPermission(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         action, model = self.actions.get(request.method or ""), view.queryset.model._meta
-        # For a method without an action, the view itself responds with 405.
+        # If the method has no action, the view itself responds with 405.
         return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 
@@ -41,9 +41,9 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 
 def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_keys: bool = False) -> None:
-    """Check that the request's API key has one of the scopes, or `admin`. A person needs no scope.
+    """Check that the request's API key has one of the scopes, or `admin`. A person without a key needs no scope.
 
-    A key that belongs to one source is refused unless ``takes_source_keys``. Raises: PermissionDenied.
+    If the key belongs to one source, it is refused unless ``takes_source_keys``. Raises: PermissionDenied.
     """
     limits = get_limits(request.user)
     if limits is not None and limits.source is not None and not takes_source_keys:

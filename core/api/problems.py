@@ -96,7 +96,7 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # A form may declare a charset that Django cannot decode, such as hex.
+        # The encoding is set, because a form may declare a charset that Django cannot decode, such as hex.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
@@ -111,7 +111,7 @@ class ApiView(APIView):
         return super().handle_exception(self.convert_error(exc))
 
     def convert_error(self, error: Exception) -> Exception:
-        """Return the API exception for an internal one. Unknown exceptions are returned unchanged."""
+        """Return the API exception for an internal exception. Unknown exceptions are returned unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.get_message())
         match error:
@@ -126,7 +126,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # Some values pass the serializer's fields and are refused by the database, such as a NUL.
+                # The serializer's fields accept some values that the database refuses, such as a text with a NUL.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

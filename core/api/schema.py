@@ -52,13 +52,13 @@ _HEADERS = {
     **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
-# An operation without a docstring gets a summary that begins with these words.
+# If an operation has no docstring, its summary begins with the words for its method.
 _VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "DELETE": "Delete one of"}
 
 
 class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the security requirements: schemes with their scopes. An empty one allows requests without a key."""
+        """Return the security requirements, which are schemes with their scopes. {} allows requests without a key."""
         auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
             isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
@@ -115,7 +115,7 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
-        # Programs that generate clients cannot name the types of nested messages.
+        # The type is any object, because programs that generate clients cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]

@@ -49,7 +49,7 @@ class ChatModel:
     ) -> str:
         """Return the reply to ``messages``.
 
-        Raises: ModelFailed, also for a reply that is cut off, filtered or empty.
+        Raises: ModelFailed. This is also raised if the reply is cut off, filtered or empty.
         """
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:
@@ -66,7 +66,7 @@ class ChatModel:
         most_tokens: int,
         response_format: Mapping[str, object] | None = None,
     ) -> WholeReply:
-        """Return the reply, also if it is cut off, filtered or empty. Raises: ModelFailed if none comes in time."""
+        """Return the reply, even if it is cut off, filtered or empty. Raises: ModelFailed if no reply comes in time."""
         seconds = deadline.seconds_left(self._timeout_seconds)
         request = Request(
             messages,

@@ -24,9 +24,10 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer are too long. The message may contain max_tokens, which is then not to blame.
+# Servers send such a message if prompt and answer are too long together. If the message contains max_tokens, this
+# parameter is not the cause.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# A refusal of tools has the status 400 in vLLM and Ollama, 404 in OpenRouter and 500 in llama.cpp.
+# A server that refuses tools sends the status 400 (vLLM and Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
 # A chat template without a system role, such as Gemma's, refuses system messages in these words.
@@ -68,7 +69,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_refused_part(self, body: Body) -> str:
-        """Return the part of the request that the server does not accept; empty if its message names none."""
+        """Return the part of the request that the server does not accept; empty if its error message names no part."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -106,7 +107,7 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses mean that the request is wrong, not that the server is broken.
+# These statuses mean that this request is wrong, so they do not count as failures of the server.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -153,7 +154,7 @@ class CompletionClient:
         self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), KnownModel())
 
     async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield the pieces of the completion. Raises: ModelFailed, at once if the breaker is open."""
+        """Yield the pieces of the completion. Raises: ModelFailed; at once, if the circuit breaker is open."""
         breaker = self.breaker
         if breaker is None:
             async with aclosing(self._attempt(request)) as received:
@@ -170,7 +171,8 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # A trial lasts as long as the answer, so the breaker is closed at its first piece.
+                            # A trial of the server ends only with the answer, so the breaker is closed at the first
+                            # piece already.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -188,8 +190,8 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried: at once without the refused part, else after a pause. If time runs
-        out after the first word, the completion ends with LENGTH.
+        If the request fails before the first word, it is tried again: at once without the part that the server refused,
+        or else after a pause. If time runs out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -232,7 +234,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember the refused parts. Tools are not added if the server has accepted tools before."""
+        """Remember the refused parts of the request. Tools are left out if the server has accepted tools before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -9,12 +9,13 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# An answer has some kilobytes. The limit ends a response that never stops.
+# A usual response has some kilobytes. The limit ends a response that never stops.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# The reasons for which a completion ends, as large providers name them. Any other, such as `abort`, is a failure.
+# The names that large providers use for the reason why a completion ended. Any other reason, such as `abort`, is a
+# failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -51,9 +52,9 @@ class Delta:
 
 
 async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion, also if the server sends one document instead of a stream.
+    """Yield the pieces of the completion, even if the server sends one document instead of a stream.
 
-    Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
+    Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
     """
     lines = _split_lines(response)
     is_document = response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
@@ -87,7 +88,7 @@ async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]
         if received > LARGEST_RESPONSE_BYTES:
             raise ModelFailed("The model server sent more than an answer can be.")
         held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
-        # A CR at the end may be the first half of CRLF, so its line waits.
+        # A CR at the end of the piece may be the first half of CRLF, so its line is read with the next piece.
         end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
         whole, held = held[:end], held[end:]
         for line in whole.splitlines():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 # Each row has the models, the sign that opens a thought, the sign that closes it, and whether the closing sign may come
-# alone. It does if the chat template writes the opening sign into the prompt.
+# without an opening one. This happens if the chat template writes the opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -31,7 +31,8 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A text that begins like this may be a thought without an opening sign, so it is not passed on until its end.
+# A reply that begins like this may be a thought without an opening sign, so its text is passed on only after this is
+# decided.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -41,7 +42,8 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# These signs end a model's turn. A text after them is an invented continuation of the conversation.
+# These signs end a model's turn. Text after such a sign is an invented continuation of the conversation, so it is
+# removed.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -112,7 +114,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The beginning of the reply; None when it is decided whether it is a thought.
+        # The text at the beginning of the reply; None after it is decided whether this text is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -120,7 +122,7 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # True inside HTML's <s>: the next </s> then closes it and does not end the model's turn.
+        # True after HTML's <s>. The next </s> then closes it and does not end the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False
@@ -143,9 +145,9 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the remaining text, without unfinished thoughts and calls.
+        """Return the remaining text, without unfinished thoughts and function calls.
 
-        If ``is_cut``, the reply ended early: a text that begins like a thought is then removed.
+        ``is_cut`` means that the reply ended early. Then a text that begins like a thought is removed too.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -183,7 +185,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the text up to the end of its next line or the next sign; None to wait for more text."""
+        """Return the text up to the end of the next line or to the next sign. None means to wait for more text."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -236,7 +238,10 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return the length of a call at the start of the line; 0 if there is none, None to wait for more text."""
+        """Return the length of a function call at the start of the line.
+
+        0 means that there is no call, and None that more text is needed to decide.
+        """
         text = self._held
         if not self._removes_calls:
             return 0
@@ -266,7 +271,10 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return where a JSON call that starts at ``begin`` ends; 0 for other text, None to wait for more text."""
+        """Return the offset at which the JSON of a function call ends that starts at ``begin``.
+
+        0 means that the text is no function call, and None that more text is needed to decide.
+        """
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -95,7 +95,8 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
+            # Starting an experiment needs the right to publish, because visitors then get the treatment's profile,
+            # which may be unpublished.
             self.build_button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.build_button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),

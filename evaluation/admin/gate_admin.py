@@ -94,7 +94,8 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check_gate(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # A draft has other documents on purpose, so this is no caveat.
+            # Caveats name differences between two runs other than the profile. A draft has other documents on purpose,
+            # so its caveats are left out.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

@@ -66,7 +66,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         """Return the collections that the user curates and may read completely.
 
-        Answers can reveal any document of a collection.
+        The user must be able to read all documents, because answers can reveal any document of a collection.
         """
         return list_source_collections(request.user)
 

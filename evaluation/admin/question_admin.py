@@ -68,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # Each field has its own label, because screen readers do not read the column's heading.
+        # Screen readers do not read the heading of the column, so each field has its own label.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -76,7 +76,10 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Save the passage. If its quote or document changed, clear the hash, which identified the old one."""
+        """Save the passage.
+
+        If its quote or document changed, clear the hash, because it identifies the earlier passage.
+        """
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)

@@ -45,7 +45,7 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# From this share of the points on, an answer counts as right, even if it is too long.
+# An answer counts as right if it gets at least this share of the points, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
@@ -107,7 +107,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def build_explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with the question and both profiles.
+    """Return the address of the search playground with the question and both profiles.
 
     Return "" if a profile or the collection was deleted.
     """
@@ -158,7 +158,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, worst first. ``wrong_only`` keeps only wrong answers; search runs ignore it."""
+    """Return the run's results, the worst first. If ``wrong_only``, only wrong answers; search runs ignore this."""
     results = list_results(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")

@@ -118,7 +118,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # The expected passages belong to documents of this collection, so it cannot change.
+        # The set's expected passages belong to documents of its collection, so the collection cannot change.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(
@@ -185,7 +185,10 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Add the question of the answer with the id ``answer`` as a draft to its collection's set of complaints."""
+        """Add the question of an answer as a draft to its collection's set of complaints.
+
+        The request's ``answer`` is the id of the answer.
+        """
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# One more row covers all days, because percentiles of single days cannot be added.
+# The query also returns one row for all days together, because percentiles of single days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -30,7 +30,8 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Only these answers have a meaningful time. Copies are left out; the key `repeated` marks copies of deleted answers.
+# The time of these answers is meaningful. Copies of other answers are left out; the key `repeated` marks copies whose
+# original was deleted.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
@@ -89,11 +90,11 @@ def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activ
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# Scores of different judges cannot be compared, so each judge has its own distributions.
+# Scores of different judges cannot be compared, so each judge has its own distributions of these metrics.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL, so errors are handled apart; else they would count as the best score. MATERIALIZED joins each
-# judgement to its answer only once.
+# LEAST ignores NULL, so a judgement with an error would count as the best score. Errors are therefore counted apart.
+# MATERIALIZED joins each judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -150,7 +151,7 @@ def compute_distributions(scope: DashboardScope) -> list[Distribution]:
         cursor.execute(_SCORES.format(is_open=scope.build_readable_sql()), parameters)
         for metric, judge, place, number, threshold in cursor.fetchall():
             key = metric, judge
-            # Errors have the bin -1.
+            # Errors are counted in the bin -1.
             found.setdefault(key, {})[place] = number
             if threshold is not None:
                 thresholds[key] = max(threshold, thresholds.get(key, 0.0))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups are joined from this mean cosine on. On SQuAD and XQuAD (Dutch), a group then has the questions about one
-# paragraph. A lower value also joins unrelated Dutch questions.
+# Two groups of questions are joined if their mean cosine is at least this. On SQuAD and XQuAD (Dutch), a group then has
+# the questions about one paragraph. A lower value also joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -72,7 +72,7 @@ class Gap:
 
 
 def list_wordings(asked: Sequence[Unanswered]) -> list[str]:
-    """Return the different questions in alphabetical order, without differences of case and white space."""
+    """Return the different questions in alphabetical order, ignoring differences of case and white space."""
     return sorted({_fold(one.question) for one in asked})
 
 
@@ -81,9 +81,10 @@ def cluster_gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """Return the gaps, largest first, then by their most typical question. Each question is in exactly one gap.
+    """Return the gaps, the largest first, then by their most typical question. Each question is in exactly one gap.
 
-    ``vectors`` are the unit vectors of :func:`list_wordings`, in its order, of shape (wordings, dimension).
+    ``vectors`` are the unit vectors of the result of :func:`list_wordings`, in the same order, of shape (wordings,
+    dimension).
     """
     words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
@@ -105,16 +106,18 @@ def cluster_gaps(
 
 
 def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Group the vectors by average linkage (UPGMA), and return groups of row numbers, by their first row.
+    """Group the vectors by average linkage (UPGMA). Return the row numbers of each group, ordered by its first row.
 
-    The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the lowest
-    rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958.
+    The two most similar groups are joined as long as their mean cosine is at least ``least_likeness``. If several pairs
+    are equally similar, the one with the lowest rows is joined. Source: Sokal and Michener, "A Statistical Method for
+    Evaluating Systematic Relationships", 1958.
     """
     number = len(vectors)
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Rounding keeps ties, although sums in another order differ in their last digits.
+    # The values are rounded, because sums in another order differ in their last digits, so equal values would not be
+    # ties.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -166,7 +169,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return for each group of answers the three documents that were found most often; ties by lower id."""
+    """Return for each group of answers the three documents that were found most often; if equal, the lower id first."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -198,12 +201,12 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """Return the gaps of the scope. They are cached for 15 minutes, or until another question has no good answer."""
+    """Return the gaps of the scope. They are cached for 15 minutes, or until one more question has no good answer."""
     asked, total = find_unanswered(scope)
     if not asked:
         return GapReport()
     name = embedder_choice.get_embedder().name
-    # The cache key has the viewer's rights, because gaps name documents.
+    # The cache key contains the viewer's rights, because the gaps name documents.
     rights = find_rights(scope.viewer)
     whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"

@@ -77,7 +77,7 @@ class DashboardScope:
 
 
 def parse_scope(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Parse query parameters. Unknown values and unreadable collections give the defaults."""
+    """Parse query parameters. If a value is unknown or a collection is not readable, the default is used."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
@@ -95,9 +95,9 @@ def find_day_start(day: date) -> datetime:
 
 
 def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the low scores of groundedness by the rule-based judge, lowest first, then latest.
+    """Return the low scores of groundedness by the rule-based judge, the lowest first, then the latest.
 
-    Computed answers are left out: their words do not show whether the number is right.
+    Computed answers are left out, because their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

@@ -34,7 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def continue_trial(trial_id: int) -> EmbedderTrial | None:
-    """Continue the trial for a while and return it; None if another worker has its lease."""
+    """Continue the trial for a limited time and return it; None if another worker has its lease."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -87,7 +87,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # This downloads the model into the cache that all processes share.
+        # The object is created only to download the model into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.build_chosen(options)
     candidate.prepare()

@@ -21,9 +21,9 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchM
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# Another weight than the method's own is chosen only if it raises the mean nDCG by LEAST_GAIN.
+# A weight from WEIGHTS is chosen instead of the method's own only if it raises the mean nDCG by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# If there are fewer questions, no weight is chosen, and all questions are used for the figures.
+# If there are fewer questions than this, no weight is chosen, and all questions are used for the figures.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]

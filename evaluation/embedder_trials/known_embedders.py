@@ -100,7 +100,10 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known(name: str) -> KnownEmbedder | None:
-    """Return the known embedder whose name ends like ``name``, a folder or a name on the hub; None if there is none."""
+    """Return the known embedder whose name ends like ``name``; None if there is none.
+
+    ``name`` is a folder or a name on the hub.
+    """
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -109,15 +112,18 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def get_known_options(name: str) -> dict[str, object]:
-    """Return the options for an embedder. A known one gets its prompts, because some exports lack them."""
+    """Return the options for an embedder. A known embedder gets its prompts here, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# Bytes of the vector index's graph for each passage, approximately.
+# The graph of the vector index takes about this many bytes for each passage.
 BYTES_OF_LINKS = 950
 
 
 def compute_stored_bytes(passages: int, dimension: int) -> int:
-    """Return the stored bytes of the vectors, which are in the table and in the index, with two bytes per dimension."""
+    """Return the bytes of the stored vectors.
+
+    Each vector is stored in the table and in the index, with two bytes for each dimension.
+    """
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

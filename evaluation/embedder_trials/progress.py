@@ -11,7 +11,8 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker runs a trial this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker continues.
+# A worker stops after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker then continues the
+# trial.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
@@ -46,7 +47,10 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download. The hub client calls it in its own thread, whose connection is closed."""
+        """Store the progress of a download.
+
+        The hub client calls this in a thread of its own, so the thread's database connection is closed at the end.
+        """
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

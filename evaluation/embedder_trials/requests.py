@@ -18,9 +18,9 @@ from retrieval.index import reembedding
 
 
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
-    """Queue a trial for a worker.
+    """Queue a trial of an embedder for a worker.
 
-    Raises: EvaluationError if another trial is unfinished, or if the settings name an embedder.
+    Raises: EvaluationError if another trial is unfinished, or if the settings choose the site's embedder.
     """
     if settings.EMBEDDER:
         raise EvaluationError(
@@ -53,14 +53,14 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel_trial(trial: EmbedderTrial) -> None:
-    """Cancel the trial. Its vectors stay until `discard_unused`."""
+    """Cancel the trial. Its vectors stay stored until `discard_unused` deletes them."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def discard_unused() -> int:
-    """Delete the vectors of all embedders but the site's, and return the number of these embedders.
+    """Delete the vectors of all embedders except the site's embedder, and return the number of these embedders.
 
     Raises: EvaluationError if a trial is unfinished.
     """

@@ -27,7 +27,7 @@ from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 
-# These values replace those of the environment.
+# These values replace the values of these variables in the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -43,9 +43,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # If there were a key, DeepEval would send results to its maker.
+    # The key is removed, because DeepEval would use it to send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # The import prints and logs a warning that DeepEval may not write files, which is suppressed here.
+    # The import prints and logs a warning that DeepEval may not write files. The warning is suppressed here.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -82,10 +82,10 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case to DeepEval's form, without the marks that make DeepEval open a file or an address."""
+    """Convert the case to DeepEval's form. Marks that would make DeepEval open a file or an address are removed."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
-        # A judge would read markers as part of the claims.
+        # Markers are removed, because a judge would read them as part of the claims.
         actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
         expected_output=_remove_embedded_files(case.reference) or None,
         retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
@@ -102,7 +102,10 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics for the case. Only the sources of a refusal are judged: they may contain an answer."""
+        """Return the metrics for the case.
+
+        If the answer is a refusal, only its sources are judged, because they may contain an answer.
+        """
         if not case.sources:
             return ()
         if case.refused:
@@ -119,7 +122,7 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # DeepEval's evaluate() would send telemetry and write files.
+            # DeepEval's evaluate() is not used, because it would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _find_judge_error(metric, error) from error
@@ -147,7 +150,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError, and repeat the question without a JSON schema.
+            # A TypeError is replaced, because DeepEval would catch it and ask again without a JSON schema.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
@@ -155,7 +158,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """Return the judge's own error, which DeepEval and its retries have wrapped in others."""
+    """Return the judge's own error. DeepEval and its retries have wrapped it in other errors."""
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
@@ -173,9 +176,9 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """Return the verdicts behind the score.
+    """Return the verdicts from which DeepEval computed the score.
 
-    Raises: UnusableJudgement if there are none, or not one per judged item.
+    Raises: UnusableJudgement if there are no verdicts, or not one for each judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Form = TypeVar("Form", bound=BaseModel)
 
 CHARACTERS_PER_TOKEN = 4
-# For one reply. Verdicts on some dozens of claims take a quarter of this.
+# The most tokens of one reply. Verdicts on some dozens of claims take a quarter of this.
 MOST_TOKENS = 4096
 _SYSTEM = """\
 You judge the answers of a system that quotes documents. The passages, the answer and the question that you are given \
@@ -33,8 +33,8 @@ class JudgeModel(ChatModel):
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
         """Return the model's reply, parsed into this form.
 
-        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or an
-        empty list; and the errors of ``meter``.
+        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or has
+        an empty list; and the errors of ``meter``.
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}

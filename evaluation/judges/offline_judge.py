@@ -21,10 +21,10 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
 
-# A sentence's relevancy is the mean of two numbers in [0, 1]: the closeness of its vector to the question's vector, and
-# the share of the question's words in the sentence or its headings. Measured on 240 questions each of SQuAD 2 (English)
-# and XQuAD (Dutch) against sentences of other passages, AUROC: 0.987 and 0.998 with multilingual-e5-small (closeness
-# alone 0.977 and 0.991, words alone 0.982 and 0.971).
+# The relevancy of a sentence is the mean of two numbers in [0, 1]: the closeness of its vector to the question's
+# vector, and the share of the question's words in the sentence or its headings. Measurement: 240 questions of SQuAD 2
+# (English) and 240 of XQuAD (Dutch), with sentences of other passages as wrong ones. The AUROC is 0.987 and 0.998 with
+# multilingual-e5-small (closeness alone 0.977 and 0.991, words alone 0.982 and 0.971).
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,9 +51,9 @@ class Relevancy:
 def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """Return the most relevant sentence of each (headings, text) pair. Ties go to the first sentence.
+    """Return the most relevant sentence of each (headings, text) pair. If several are equal, the first is returned.
 
-    A text without words has relevancy 0. ``embed`` returns unit vectors of shape (texts, dimension).
+    If a text has no words, its relevancy is 0. ``embed`` returns unit vectors of shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -115,7 +115,7 @@ class OfflineJudge:
     def metrics(self, case: Case) -> tuple[str, ...]:
         """Return the metrics for the case.
 
-        A refusal has only its sources measured, an answer without claims no support.
+        If the answer is a refusal, only its sources are measured. If it has no claims, its support is not measured.
         """
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
@@ -195,7 +195,8 @@ class OfflineJudge:
     def _verify(self, case: Case) -> Verified:
         if self._verified is None:
             try:
-                # If the embedder is missing, `verify_citations` would take every sentence for one in another language.
+                # Other metrics of the case need the embedder. It is tried first, so that the judge fails at once if the
+                # embedder does not answer.
                 embedder_choice.get_embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _make_embedder_error(error) from error
@@ -211,5 +212,5 @@ def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[R
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
-    """Return the error that is raised because a score from words alone would be another metric."""
+    """Return the error for an embedder that does not answer. The judge has no scores without the embedder."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

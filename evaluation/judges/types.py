@@ -64,7 +64,7 @@ class Judge(Protocol):
         """Return the metrics that apply to this case, in the order in which to measure them."""
 
     def measure(self, metric: str, case: Case) -> Measured:
-        """Return the score. Raises: JudgeError if the judge gives none."""
+        """Return the score of the metric. Raises: JudgeError if the judge cannot give a score."""
 
 
 class Meter(Protocol):
@@ -72,4 +72,4 @@ class Meter(Protocol):
         """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Count the tokens of a request, also if its reply is unusable."""
+        """Count the tokens of a request, even if the reply to it is unusable."""

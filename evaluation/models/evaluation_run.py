@@ -78,7 +78,10 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is searched: the set's, or the draft's working copy. None if the copy was deleted."""
+        """The collection that is searched: the set's collection, or the draft's working copy of it.
+
+        None if the working copy was deleted.
+        """
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property

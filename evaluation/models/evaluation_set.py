@@ -53,7 +53,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
 
 
 def build_asked_condition(path: str = "") -> Q:
-    """Return the condition that a run of some kind can use the question. ``path`` leads to it."""
+    """Return the condition that at least one kind of run can use the question. ``path`` leads to the question."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 

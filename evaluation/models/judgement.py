@@ -85,7 +85,7 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # PostgreSQL orders NaN above all numbers, so this also refuses NaN.
+            # PostgreSQL orders NaN above all numbers, so this constraint also refuses NaN.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [

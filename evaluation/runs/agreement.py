@@ -27,10 +27,11 @@ RIGHT_AGREEMENT = 0.7
 
 
 def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return how well the reply agrees with the expected one; None without an expected answer, or in another language.
+    """Return how well the reply agrees with the expected one.
 
-    If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal, 1 if the reply
-    contains its words in order (``contains_answer``), else the mean support of the expected sentences by the reply.
+    If a refusal is expected, the result is 1 for a refusal, else 0. If an answer is expected, it is 0 for a refusal,
+    and 1 if the reply contains the expected words in order (``contains_answer``). Otherwise it is the mean support of
+    the expected sentences by the reply. It is None if no answer is expected, or if the two are in different languages.
     """
     if expects_refusal:
         return float(refused)
@@ -40,7 +41,10 @@ def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusa
 
 
 def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """Return the share of the measured sentences that the sources support; None for a refusal or without any."""
+    """Return the share of the measured sentences that the sources support.
+
+    None for a refusal, or if no sentence was measured.
+    """
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
 
@@ -53,7 +57,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence that asserts nothing, such as a single word, has no support.
+    # If a sentence asserts no fact, like a single word, it gets no support and is left out of the mean.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 

@@ -63,7 +63,7 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed, because the result is then not the profile's."""
+    """Raise NotMeasured if a part of the search failed, because the result then does not measure the profile."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
@@ -82,14 +82,15 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results. The profile's own top_k would only return fewer, in the same order.
+        # recall@50 needs 50 results. With the profile's own top_k, the search would return the same results in the same
+        # order, but fewer.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = find_expected_chunks(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Load models and open connections before anything is timed. Raises: NotMeasured, Unmeasurable."""
+        """Load models and open connections before a question is timed. Raises: NotMeasured, Unmeasurable."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
@@ -164,9 +165,9 @@ async def measure_reply(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply that a visitor would get who asks this after ``history``. It is not saved.
+    """Return the reply to a visitor who asks this question after ``history``. It is not saved.
 
-    ``instructions`` are for a language model; None: the active ones.
+    ``instructions`` are for a language model. None means the active instructions.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -192,7 +193,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Run only a search, because a model's answer costs money."""
+        """Run only a search and no model, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -290,7 +291,7 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
 
 # The judge must finish within the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
-# After this number of failures in a row, the judge is not asked again in this attempt.
+# If the judge fails this many times in a row, it is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
@@ -301,7 +302,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Judge an answer, and store scores and errors in the result. Raises: LeaseLost."""
+        """Judge an answer, and store the scores and errors in ``result``. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

@@ -48,9 +48,10 @@ class ProductComparison:
 
 
 def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
-    """Ask the ``other`` product each question of a finished answers run. ``report`` gets the asked and all.
+    """Ask the ``other`` product each question of a finished answers run.
 
-    Raises: ModelFailed if it replied to none.
+    ``report`` gets the number of asked questions and of all questions. Raises: ModelFailed if the product replied to no
+    question.
     """
     results = list(run.answer_results.select_related("question"))
     pairs = [(result, result.question) for result in results if result.question is not None]

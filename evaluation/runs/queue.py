@@ -33,11 +33,11 @@ def request_run(
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
-    """Return a new run of the set with this profile, or an equal one that is unfinished.
+    """Return a new run of the set with this profile, or an unfinished run that is equal.
 
-    The run uses the documents of ``draft`` instead of the published ones. ``instructions`` are for an answers run;
-    None: the active ones. Unless ``to_worker``, the caller measures the run itself. Raises: EvaluationError for a draft
-    that is not open.
+    The run uses the documents of ``draft`` instead of the published documents. ``instructions`` are for an answers run;
+    None means the active instructions. If ``to_worker`` is false, the caller measures the run itself. Raises:
+    EvaluationError if the draft is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
@@ -68,7 +68,7 @@ def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> Collec
 
 
 def cancel_runs(runs: QuerySet[EvaluationRun]) -> int:
-    """Cancel the unfinished runs and return their number. A running run stops at its next question."""
+    """Cancel the unfinished runs and return their number. A run that a worker measures stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )

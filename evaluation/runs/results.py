@@ -39,7 +39,7 @@ class RunMeasure:
         return value
 
 
-# Pages show them in this order. Lists of runs show only the first.
+# Pages show the measures in this order. Lists of runs show only the first measure.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -120,10 +120,10 @@ class RunComparison:
 
 
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
-    """Return the metrics' means with intervals, and the milliseconds of a question.
+    """Return the metrics' means with intervals, and the milliseconds that a question took.
 
-    A mean covers the ``questions`` that have a value; a metric without values is missing. Raises: ValueError without
-    results.
+    A mean covers only the questions with a value, and ``questions`` is their number. If a metric has no values, it is
+    missing. Raises: ValueError without results.
     """
     return {
         "questions": len(results),

@@ -38,7 +38,8 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# A worker measures this long, so that CELERY_TASK_TIME_LIMIT does not end it. The next worker asks the other questions.
+# A worker stops measuring after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker asks the
+# remaining questions.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -50,9 +51,9 @@ class _StintOver(Exception):
 
 
 def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Continue the run for a while and return it; None if another worker has its lease.
+    """Continue the run for a limited time and return it; None if another worker has its lease.
 
-    An error is stored, with the time of the next attempt if another may succeed.
+    If measuring fails, the error is stored. If another attempt may succeed, so is the time of that attempt.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -80,7 +81,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # The version is read first, so that a change while passages are resolved is noticed at the end.
+    # The version is read first. If the documents change while passages are resolved, this is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -130,7 +131,7 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured. If an earlier attempt measured something else, delete its results."""
+    """Store what is measured. If an earlier attempt measured something else, delete the results of that attempt."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run

@@ -94,7 +94,7 @@ def parse_objects(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield each JSON object of the file with its place and its "_id", which must be unique."""
+    """Yield each JSON object of the file with its place in the file and its "_id". Each "_id" must be unique."""
     seen: set[str] = set()
     for where, row in parse_objects(lines):
         identifier = row.get("_id")

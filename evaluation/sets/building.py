@@ -22,8 +22,9 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's draft question for this answer, and whether it is new.
 
-    A follow-up question is stored as it was searched. If a source is outside the set's collection, it is stored as
-    typed, because the searched form may contain words of sources that readers of the set may not see.
+    A follow-up question is stored in the form that was searched. If a source is outside the set's collection, the
+    question is stored as typed, because the searched form may contain words of sources that readers of the set may not
+    see.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -57,9 +58,9 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 
 
 def find_asked_collection(answer: Answer) -> Collection | None:
-    """Return the collection that was searched, or else the one with most sources; None if there is no collection.
+    """Return the collection that was searched, or else the collection with most sources; None if there is neither.
 
-    For a working copy, its draft's collection is returned.
+    If a draft's working copy was searched, the collection of the draft is returned.
     """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)

@@ -10,7 +10,7 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# A chunk contains a quote if they overlap by at least this share of the shorter one.
+# A chunk counts as containing a quote if they share at least this part of the shorter of the two.
 LEAST_SHARE = 0.5
 
 
@@ -32,7 +32,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 
 
 def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Return where each expected passage is in the collection's chunks, by its id.
+    """Return for the id of each expected passage where it is in the collection's chunks.
 
     A passage is found by its words, so it does not matter how the document is cut into chunks.
     """

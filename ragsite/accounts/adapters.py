@@ -60,7 +60,7 @@ class AccountAdapter(DefaultAccountAdapter):
             user = super().save_user(request, user, form, commit)
             if not invitations.accept_invitation(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
-        # The invited person opened the link in a mail to this address, so the address is confirmed.
+        # The person opened the link of a mail that was sent to this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
         return user
 
@@ -74,8 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # An account without a password must sign in with its provider. With a passkey, a person could still
-                # sign in after the provider has closed the account.
+                # An account without a password must sign in with its provider. A passkey is refused, because it would
+                # still work after the provider has closed the account.
                 _refuse(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.
@@ -85,7 +85,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # With a number of seconds instead, the time would begin again whenever the session is saved.
+            # The argument is a timedelta, because a number of seconds would begin again whenever the session is saved.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -94,7 +94,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
 
     def is_safe_url(self, url: str | None) -> bool:
-        # allauth's own method raises an error for addresses that cannot be parsed.
+        # allauth's own method is replaced, because it raises an error for addresses that cannot be parsed.
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
@@ -116,12 +116,16 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = read_login_claims(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username that looks like an e-mail address could be the address of another account.
+        # Only the part before the @ is used, because a username that looks like an e-mail address could be the address
+        # of another account.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the provider's e-mail address, if OIDC_JOIN_BY_EMAIL allows to join them."""
+        """Return the existing account with the e-mail address from the provider, to join the two.
+
+        Return None if OIDC_JOIN_BY_EMAIL is off, or if there is no single account that may be joined.
+        """
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -133,7 +137,8 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user=user, email=email, defaults={"verified": True, "primary": True}
         )
         if not address.verified and is_last_local_administrator(user):
-            # allauth would remove the password of this account, because its address is not confirmed.
+            # The address of this account is not confirmed, so allauth would remove its password. Then no administrator
+            # could sign in with a password.
             logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
             return None
         return user, email

@@ -30,7 +30,7 @@ from ragsite.processes import local_model
 from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document
 
-# Curators work with these models daily. The page shows them first, in this order.
+# Curators work with these models daily, so the page shows them first, in this order.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -41,7 +41,7 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# Four groups of models for experts. A model that is in no group is shown among the programs.
+# Four groups of models for experts. If a model is in no group, the page shows it in the group of programs.
 EXPERT = {
     "people": (
         _("People"),
@@ -160,8 +160,8 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _t("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django highlights each menu entry whose address begins the page's address. The "?" excludes the
-                # dashboard.
+                # Django highlights each menu entry whose address is the beginning of the page's address. The added "?"
+                # prevents this for the dashboard.
                 dashboard["admin_url"] += "?"
         if "retrieval.searchprofile" in models:
             profiles = models["retrieval.searchprofile"]
@@ -195,7 +195,7 @@ _SUBJECTS = ("document", "collection", "answer")
 
 
 def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
-    """Return the object to explain. Raises: Http404 if the user may not curate or see it."""
+    """Return the object whose readers are shown. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
     try:

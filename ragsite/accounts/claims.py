@@ -41,11 +41,11 @@ class Claims:
 
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
-    """Read the claims from the responses of a provider: the userinfo and the ID token."""
+    """Read the claims from two responses of a provider, the userinfo and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the text "false", which is true in Python.
+    # Some providers send the text "false", which counts as true in Python, so only these two values mean yes.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -60,13 +60,16 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
-    """Convert SAML attributes to claims. Their e-mail address is never verified."""
+    """Convert SAML attributes to claims. The e-mail address in the attributes never counts as verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups for the claimed ones. If there is a ``mapping``, others are left out."""
+    """Return the names of the site's groups for the claimed names.
+
+    If there is a ``mapping``, names that it lacks are left out.
+    """
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
@@ -104,8 +107,8 @@ def is_last_local_administrator(user: User) -> bool:
 def is_stale(user: User) -> bool:
     """Return whether the account's rights may be out of date.
 
-    This is the case if it has no password and its provider has not opened it for OIDC_KEY_DAYS. Providers do not say
-    which people were removed, so such an account may belong to one of them.
+    They may be if the account has no password and its provider has not signed it in for OIDC_KEY_DAYS. Providers do not
+    report removed people, so the account may belong to one of them.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -115,9 +118,9 @@ def is_stale(user: User) -> bool:
 
 
 def apply_claims(user: User, claims: Claims) -> None:
-    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and these do not."""
+    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and that these claims lack."""
     with transaction.atomic():
-        # The lock prevents that the last two superusers lose the role at the same time.
+        # The rows of all superusers are locked, because otherwise the last two could lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -152,7 +155,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # If the setting is empty, no group is equal to it.
+    # If the setting is empty, it is equal to no group, so no user is made staff.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

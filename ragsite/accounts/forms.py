@@ -32,7 +32,8 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The field keeps the name `username`, because the admin's page and programs send it.
+        # The form calls this field `login`, but its name in the request stays `username`, because the admin's page and
+        # programs send that.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -43,7 +44,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.find_pending_invitation(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # The address is fixed: Django ignores the sent value of a disabled field.
+            # The address cannot be changed, because Django ignores the sent value of a disabled field.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -57,7 +58,7 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # Accounts that sign in with a provider are left out, because a new password must not open them.
+        # An account that signs in with a provider is left out, because a new password must not give access to it.
         self.users = [
             user
             for user in find_users_by_address(email)

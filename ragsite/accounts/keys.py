@@ -27,8 +27,8 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection, Source
 
-# Clients of OpenAI's protocol send one of these if the user entered no key, so they count as no key. Any other unknown
-# key is refused, so that the user notices a mistyped or revoked key.
+# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key. Any other
+# unknown key is refused, so that the user notices a mistyped or revoked key.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
@@ -37,12 +37,12 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# With 62 letters and digits, these are 256 random bits.
+# 43 characters from 62 letters and digits are 256 random bits.
 SECRET_CHARACTERS = 43
 
 
 def compute_digest(secret: str) -> str:
-    """Return the hash to store. A long random secret needs no salt and no slow hash."""
+    """Return the hash to store. The secret is long and random, so it needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -58,9 +58,10 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """Create an API key for ``user``, with its ``secret``. ``collections`` limit it; None: all of the user's.
+    """Create an API key for ``user``, with its ``secret``.
 
-    A key for a ``source`` gets the scope and the collection that this source needs, whatever else is given.
+    The key is limited to ``collections``; None means all collections of the user. A key for a ``source`` gets the scope
+    and the collection that this source needs, even if others are given.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
@@ -110,7 +111,7 @@ class KeyAuthentication(BaseAuthentication):
         """Return the user and the key.
 
         Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
-        the address has sent too many wrong keys.
+        too many wrong keys were sent from the address.
         """
         caller = sign_in_limits.build_caller(request, secret, is_name=False)
         allowance = sign_in_limits.load_token_allowance(caller)
@@ -164,7 +165,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
 class KeyRateThrottle(CountedTogether):
     def __init__(self) -> None:
-        """Set no rate, because each key has its own."""
+        """Set no rate here, because each key has its own rate."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if not isinstance(request.auth, ApiKey) or not request.auth.rate:

@@ -55,7 +55,7 @@ _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# A browser would open addresses with these schemes itself, instead of the program.
+# If the address of a program has one of these schemes, a browser would open the address itself instead of the program.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -97,7 +97,7 @@ class AuthorizationView(views.AuthorizationView):
         address = request.GET.get("redirect_uri", "")
         client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
         own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
-        # Reading the port also raises ValueError for an invalid one.
+        # `port` also raises ValueError if the port of the address is invalid.
         if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
             raise BadRequest("The program is not known, or the address is none of its own.")
         get_resources(request)
@@ -128,13 +128,15 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens once for each code and each refresh token, also if requests are simultaneous.
+        """Issue tokens only once for each code and each refresh token, even if requests are simultaneous.
 
-        If a code is used again, the tokens that were issued for it are revoked, with those that replaced them.
+        If a code is used again, the tokens that were issued for it are revoked, together with the tokens that replaced
+        them.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # A simultaneous request with the same refresh token waits, and then finds the token replaced.
+            # Two requests can send the same refresh token at the same time. The second waits for the lock, and then
+            # finds the token replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -142,8 +144,8 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # A code is valid for a minute. Used codes are forgotten after a day, so that an old one cannot disconnect
-            # the program.
+            # A code is valid for a minute. A used code is forgotten after a day, so that an older code cannot
+            # disconnect the program.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
@@ -166,7 +168,7 @@ class RegistrationView(views.ClientRegistrationView):
             return None
         said = super()._get_client_metadata() or {}
         kept = {name: said[name] for name in _KEPT if name in said}
-        # allauth would parse a text in these lists as JSON once more.
+        # A text is refused as one of these lists, because allauth would parse it as JSON once more.
         lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
         return kept if all(isinstance(each, list) for each in lists) else None
 

@@ -110,9 +110,12 @@ class LastAdministrator(Exception):
 
 @transaction.atomic
 def erase_person(user: User) -> None:
-    """Delete the account and personal data, and replace the name in the audit log. Raises: LastAdministrator."""
+    """Delete the account and the personal data of a user, and replace the name in the audit log.
+
+    Raises: LastAdministrator.
+    """
     users = get_user_model()._default_manager
-    # The lock prevents that two administrators erase each other.
+    # The rows of all administrators are locked, because otherwise two administrators could erase each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -8,13 +8,13 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# No role has permissions for these models. The deliveries of webhooks contain questions about any collection.
+# No role has permissions for these models. Deliveries of webhooks, for example, contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
-# The permissions of each role by model. Which rows a role sees depends on its rights in collections.
+# The permissions of each role for each model. A user also needs rights in a collection to see its rows.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # The creator of a collection may change it, by a grant that needs no permission.
+        # Curators need no permission to change a collection that they created, because a grant allows it.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",

@@ -31,7 +31,10 @@ class LimitedBackend(ModelBackend):
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """Return the user. Raises: PermissionDenied for a wrong name or password; SignInRefused over a limit."""
+        """Return the user.
+
+        Raises: PermissionDenied for a wrong name or password; SignInRefused if there were too many attempts.
+        """
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
@@ -43,7 +46,8 @@ class LimitedBackend(ModelBackend):
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # Other requests may have reached the limit while this one waited for a slot.
+                # The allowance is checked again, because other requests may have reached the limit while this one
+                # waited for a slot.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -53,7 +57,8 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages ask for the second factor after this. Programs and the admin's sign-in page cannot ask for it.
+        # If `stages_follow` is set, allauth's pages ask for the second factor later. Programs and the admin's sign-in
+        # page cannot ask for it.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
@@ -77,7 +82,10 @@ def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
 
 
 def may_use_password(user: User) -> bool:
-    """Return whether LOCAL_PASSWORDS allows a password. Superusers may always use one, in case the provider fails."""
+    """Return whether LOCAL_PASSWORDS lets the user sign in with a password.
+
+    Superusers may always use a password, because the provider may fail.
+    """
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -90,7 +98,7 @@ def lacks_second_factor(user: AnyUser) -> bool:
 
 
 def list_connected_programs(user: User) -> Any:
-    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables for them."""
+    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables of such programs."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import list_programs
@@ -103,7 +111,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
+    """Return the username for a name or an e-mail address. So failures with either of them are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

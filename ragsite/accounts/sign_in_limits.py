@@ -35,20 +35,21 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# Most attempts of an address that were not checked because the site was busy. Even a class that signs in at the same
-# time makes fewer.
+# An address may make at most this many attempts that are not checked because the site is busy. Even a class that signs
+# in at the same time makes fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# A slowed account accepts one sign-in in this time, from all addresses where it has not signed in before.
+# After too many failures, an account accepts only one sign-in in this time from all addresses where it has not signed
+# in before.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# Hashing a password takes some tenths of a second, so several callers can wait.
+# A password is hashed in some tenths of a second, so several callers can wait for it in this time.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# Only one password is hashed at a time, to leave processors to the pages. A second slot is for accounts at an address
-# where they have signed in before.
+# Only one password is hashed at a time, so that the other processors work for the pages. One more slot is for accounts
+# at an address where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(
@@ -100,12 +101,15 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token. A token that has succeeded at this address is always allowed."""
+    """Return whether the caller may try a token.
+
+    A token that has succeeded at this address before is always allowed.
+    """
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def find_code_wait(caller: Caller) -> int:
-    """Return the seconds until the caller may try a second factor again; 0 if now.
+    """Return the seconds until the caller may try a second factor again; 0 if the caller may try now.
 
     Failures at all addresses are counted, because only a caller who has the password can cause them.
     """
@@ -114,7 +118,7 @@ def find_code_wait(caller: Caller) -> int:
 
 
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the account accepts a sign-in, if it has failed at many addresses; else 0."""
+    """Return the seconds until the account accepts a sign-in. This is 0 unless it has failed at many addresses."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -220,7 +224,8 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
     """Wait for a slot and run the block, which hashes a password.
 
-    ``is_known``: the account has signed in at this address. Raises: SignInBusy if no slot is free within WAIT_SECONDS.
+    ``is_known`` means that the account has signed in at this address. Raises: SignInBusy if no slot is free within
+    WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:

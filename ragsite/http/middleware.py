@@ -34,7 +34,8 @@ class BodyTooLong(Exception):
 def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
     """Wrap ``receive`` so that it stops when the body is longer than allowed.
 
-    Raises: BodyTooLong, at once if `Content-Length` shows it, else when the returned function is called.
+    Raises: BodyTooLong. It is raised at once if `Content-Length` is too large, otherwise when the returned function is
+    called.
     """
     has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -97,7 +98,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of the compressed copy. The file does not exist if it would not be smaller."""
+    """Return the path of the compressed copy. There is no such file if the copy would not be smaller."""
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"

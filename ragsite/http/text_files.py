@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# At most this number of documents for each collection, because a model reads the whole file.
+# A model reads the whole file, so it lists at most this many documents for each collection.
 DOCUMENTS_LISTED = 100
 
 

@@ -56,12 +56,13 @@ class ClaimedRights(models.Model):
 
 def find_users_by_address(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # The database's iexact takes some letters as equal that lower() does not.
+    # The addresses are compared again, because iexact in the database treats some letters as equal that lower() does
+    # not.
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of a replaced address, which could still be used to reset the password."""
+    """Delete allauth's record of an address that was replaced, because it could still be used to reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 

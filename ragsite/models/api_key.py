@@ -46,7 +46,8 @@ class ApiKey(models.Model):
     public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
-    # A limited key whose collections were all deleted may use none. Without this field, its empty list would mean all.
+    # If all collections of a limited key were deleted, the key may use none. Without this field, its empty list would
+    # mean all collections.
     is_limited = models.BooleanField(_("limited to collections"), default=False)
     collections = models.ManyToManyField(
         Collection,
@@ -55,7 +56,7 @@ class ApiKey(models.Model):
         verbose_name=_("collections"),
         help_text=_("For a limited key: the collections that it may use, if its account may read them."),
     )
-    # The key is deleted with its source, because without a source it would have more rights.
+    # If the source is deleted, so is the key, because a key without a source would have more rights.
     source = models.ForeignKey(
         Source,
         models.CASCADE,

@@ -26,7 +26,7 @@ class SlackQuestion(Leased):
         FAILED = "failed", _("failed")
 
     MOST_ATTEMPTS = 4
-    # Slack delivers a message again for at most an hour, so older ones are not needed.
+    # Slack sends a message again for at most an hour, so older rows are not needed to recognize one.
     KEPT_FOR = timedelta(days=1)
 
     message = models.CharField(max_length=80, unique=True)

@@ -28,14 +28,14 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import list_fully_readable
 
 _API = ("/api/", "/v1/")
-# The name of such a row contains a person or an address.
+# If a row is of one of these classes, its name contains a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
 def record_action(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
     """Write an entry in the current transaction.
 
-    ``details`` are JSON values without text of documents, questions or answers.
+    ``details`` are JSON values. They must not contain text of documents, questions or answers.
     """
     return AuditEntry.objects.create(
         action=action,
@@ -111,7 +111,7 @@ def describe_person(user: AnyUser | None) -> AuditPerson | None:
 
 
 def _get_label(subject: Model | None) -> str:
-    """Return the object's name; "" for a person, or an object that is named after a question."""
+    """Return the object's name; "" for a person, or for an object that is named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
@@ -131,8 +131,8 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# The same action on an object, by a person and from an address, is recorded once in this time. Open pages reload, and
-# HTTP Basic sends the password with each request.
+# If a person repeats an action on an object from the same address, it is recorded only once in this time. Open pages
+# reload, and HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -178,12 +178,12 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS and persons without entries; return the number of entries."""
+    """Delete entries older than AUDIT_DAYS, and persons who have no entries left; return the number of entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # The trigger of migration 0003 allows deletions only with this setting.
+            # A trigger in the database (migration 0003) allows deletions only with this setting.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]
@@ -206,7 +206,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON. If there is no label, details are left out too, because they may contain names."""
+    """Return the entry as JSON. If the label is left out, so are the details, because they may contain names."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

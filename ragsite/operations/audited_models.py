@@ -134,7 +134,7 @@ def _record_relation_change(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Record a change of a many-to-many field. Arguments are those of Django's signal `m2m_changed`."""
+    """Record a change of a many-to-many field. The arguments come from Django's signal `m2m_changed`."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -152,7 +152,7 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # The entry has no name, because it stays when the person is erased.
+        # The audit entry gets no name of a person, because the entry stays when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 

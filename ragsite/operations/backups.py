@@ -64,7 +64,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder in each of ``folders``, and remove those that killed processes have left.
+    """Yield a temporary folder in each of ``folders``. First remove the temporary folders of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -72,7 +72,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     lock = machine.lock_file(data_dir / ".backup-lock")
     if lock is None:
         raise BackupError("Another backup or restore is running: wait until it has ended.")
-    # Folders of other sites have another prefix, and are not removed.
+    # Folders of other sites have another prefix, so they are not removed.
     prefix = f".ragsite-{hashlib.sha256(bytes(data_dir)).hexdigest()[:8]}-"
     with lock, contextlib.ExitStack() as stack:
         for left in (left for folder in {data_dir, *folders} for left in folder.glob(f"{prefix}*")):
@@ -86,7 +86,7 @@ def remove_leftovers() -> None:
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the original files, both of one moment, to ``file``.
+    """Write the database and the original files to ``file``, both as they are at the same moment.
 
     The site may run meanwhile. Files in a bucket are not included. Raises: BackupError.
     """
@@ -94,7 +94,8 @@ def make_backup(file: Path) -> Manifest:
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # In DATA_DIR, original files can be linked. This is fast, and a link stays if the file is deleted meanwhile.
+        # The folder for copies is in DATA_DIR, because there the original files can be linked. A link is made quickly,
+        # and it stays if the file is deleted meanwhile.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
@@ -116,7 +117,8 @@ def _copy_files_and_dump(held: Path) -> Manifest:
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # No document changes during the lock, so the database snapshot and the files are of one moment.
+            # No document can change while the table is locked, so the snapshot of the database and the linked files
+            # have the same state.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -169,10 +171,10 @@ def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
-    """Restore a backup, and migrate the database if the backup is of an older release.
+    """Restore a backup, and migrate the database if the backup is from an older release.
 
-    Existing data are replaced only with ``replace``. If this is interrupted, the site does not start until another
-    restore has finished. Raises: BackupError.
+    Existing data are replaced only if ``replace`` is true. If the restore is interrupted, the site does not start until
+    another restore has finished. Raises: BackupError.
     """
     _refuse_citus()
     try:
@@ -184,7 +186,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
-    # The file prevents that the site loads the demo documents.
+    # If this file exists, the site does not load the demo documents.
     (Path(settings.DATA_DIR) / "demo-loaded").touch()
     migrate()
     with connection.cursor() as cursor:
@@ -193,7 +195,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
 
 
 def describe_interrupted_restore() -> str:
-    """Return how to finish a restore that was interrupted; "" if none was."""
+    """Return how to finish a restore that was interrupted; "" if no restore was."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
         is_interrupted = cursor.fetchone() == (True,)
@@ -206,7 +208,7 @@ def describe_interrupted_restore() -> str:
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
     """Return what to do if this version cannot migrate the database; "" if it can.
 
-    Only the site's own apps are compared. Those of other packages depend on the settings.
+    Only the migrations of the site's own apps are compared, because those of other packages depend on the settings.
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -227,7 +229,10 @@ def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "databa
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Read the manifest. Raises: BackupError for another file, or a backup that this version cannot migrate."""
+    """Read the manifest of a backup.
+
+    Raises: BackupError if the file is not a backup, or this version cannot migrate the backup.
+    """
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
@@ -251,7 +256,7 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database in one transaction. If this process ends, psql rolls it back."""
+    """Replace the database in one transaction. If this process ends before, psql rolls the transaction back."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
     writing, environment = _make_database_command(

@@ -58,7 +58,7 @@ SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Respond with 200 without a query: if the database fails, the process must not be killed for it."""
+    """Respond with 200 without a query. If the database fails, this process must not be killed for it."""
     return JsonResponse({"status": "ok"})
 
 
@@ -100,7 +100,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 @_FIGURES.check("figures")
 def _count_rows() -> Finding:
-    """Update the metrics that are counted in the database. If it fails, the other metrics stay."""
+    """Update the metrics that are counted in the database. If this fails, the other metrics are still shown."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():

@@ -44,7 +44,7 @@ class Context:
     def as_fields(self) -> dict[str, object]:
         """Return the fields for a log line.
 
-        The user is missing until it is loaded: a log line must not query the database.
+        The user is left out until it is loaded, because a log line must not query the database.
         """
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
@@ -64,14 +64,14 @@ def get_log_context() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Give each request an id, a line in the access log (`LOG_REQUESTS`) and a span.
+    """Give each request an id, a line in the access log (`LOG_REQUESTS`) and a tracing span.
 
-    Responses are not cached unless a view says so, because most depend on the user.
+    Responses are not cached unless a view allows it, because most of them depend on the user.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # The context is not reset, because a stream is sent after this function returns.
+            # The variable is not reset at the end, because a stream is sent after this function returns.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -146,7 +146,8 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Only the first line of a message is logged, up to this length, because a library may quote users' texts after it.
+# Only the first line of a message is logged, and of that at most this many characters, because a library may quote
+# users' texts after it.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -193,7 +194,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the error after its causes, each with its traceback and the first line of its message."""
+    """Return the causes of the error, then the error, each with its traceback and the first line of its message."""
     parts = []
     for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))

@@ -21,9 +21,9 @@ from core.readiness import DATABASE, Finding, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
 
-# The scheduler sends waiting work every 15 seconds, so a longer wait shows that no worker takes it.
+# The scheduler sends waiting work every 15 seconds, so if work waits longer than this, no worker takes it.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# If a worker reads a document for longer without progress, it is stuck, although it sends heartbeats.
+# If a worker reads a document for longer than this without progress, it is stuck, although it still sends heartbeats.
 STUCK_AFTER = timedelta(minutes=3)
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
@@ -39,7 +39,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# The queue `maintenance` is missing, because its tasks have no rows.
+# The queue `maintenance` is not listed here, because its tasks have no rows in the database.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -61,13 +61,13 @@ class Queue:
 
     @property
     def is_late(self) -> bool:
-        # The scheduler sends eight maintenance tasks a minute, so a few that wait are normal.
+        # The scheduler sends eight maintenance tasks a minute, so a few waiting tasks are normal.
         is_backlog = self.name != "maintenance" or self.length > 20
         return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
 def count_queued_work() -> list[Queue]:
-    """Return the work that is due, by queue. Maintenance is counted only if the queue is in the database."""
+    """Return the work that is due, by queue. Maintenance is counted only if the broker uses the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -85,7 +85,8 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # A document that was never tried waits since its last update: the scheduler changes its `retry_at`.
+    # If a document was never tried, its waiting time begins at its last update. Its `retry_at` cannot be used, because
+    # the scheduler changes it.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 

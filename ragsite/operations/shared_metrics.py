@@ -26,9 +26,9 @@ _lock: IO[bytes]
 
 
 def share_metrics(beside: Path) -> None:
-    """Let this process and its forks count in shared files, from zero.
+    """Let this process and its forks count metrics in shared files, from zero.
 
-    If there is no disk in memory, they are in ``beside``.
+    If the system has no file system in memory, the files are in ``beside``.
     """
     global _folder, _lock
     parent = MEMORY or beside

@@ -31,7 +31,7 @@ class OpenTelemetrySpans:
         self._propagator = TraceContextTextMapPropagator()
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
-        # The provider is not made global, because libraries in the worker would then use it too.
+        # The provider is not set for the whole process, because libraries in the worker would then use it too.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._traces.get_tracer("ragsite")
@@ -57,13 +57,13 @@ class OpenTelemetrySpans:
     def begin_request(self, request: HttpRequest) -> Any:
         """Begin the span of a request and make it current.
 
-        If the caller sent `traceparent`, it is a child of the caller's span.
+        If the caller sent the header `traceparent`, the span becomes a child of the caller's span.
         """
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The route is recorded instead of the address, which may contain a secret or a question.
+        # The span gets the route instead of the address, because the address may contain a secret or a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")

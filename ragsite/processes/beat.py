@@ -38,7 +38,7 @@ class Scheduler(beat.Scheduler):
 
 class _Beat(Beat):
     def init_loader(self) -> None:
-        """Import no tasks: they are sent by their names."""
+        """Import no tasks, because the scheduler sends them by their names."""
         app.finalize()
 
 

@@ -43,7 +43,8 @@ SUGGESTED = {
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
-# Fields of the demo documents that readers can filter by, with labels. demo/metadata.json has their values.
+# Metadata fields of the demo documents that readers can filter by, with their labels. Their values are in
+# demo/metadata.json.
 FILTERS = {
     "parts": {"kind": "Kind", "published": "Published"},
     "lingo": {"kind": "Kind", "published": "Published"},
@@ -72,7 +73,7 @@ def prepare_site() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # A converted model must be opened only in the process that forks all others.
+    # A converted model is not opened here, because only the process that forks all others may open it.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -84,9 +85,9 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents, once; return None if they were read before, because deleted ones must not return.
+    """Read the demo documents. Return None if they were read before, because deleted documents must not return.
 
-    The file ``marker`` is created at the end, so an interrupted first run continues.
+    The file ``marker`` is created at the end, so an interrupted first run is continued.
     """
     if marker.exists() or not folder.is_dir():
         return None
@@ -121,7 +122,7 @@ def _add_filters(metadata: Path, collection: Collection) -> None:
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Create an evaluation set with the questions of the collection, and with unanswerable ones in its language."""
+    """Create an evaluation set with the collection's questions, and with unanswerable questions in its language."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

@@ -25,7 +25,8 @@ from ragsite.processes import machine
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
-# If a process dies after this time, earlier failures are forgotten, and it is restarted at once.
+# If a process dies after running for at least this time, its earlier failures are forgotten, and it is restarted at
+# once.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
@@ -104,7 +105,7 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Turn this fork into the process.
+    """Turn this forked process into the given process.
 
     Ctrl-C does not reach it, because the supervisor stops all processes in order.
     """
@@ -127,7 +128,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout is not used: it takes a child that now runs another program for ended.
+        # `join` with a timeout is not used, because it treats a child process that now runs another program as ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:

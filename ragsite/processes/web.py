@@ -40,21 +40,25 @@ from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# After this time, a process that is silent is killed, and a request whose body is silent is refused.
+# If a process is silent for this time, it is killed. If the body of a request is silent for this time, the request is
+# refused.
 SILENT_SECONDS = 15
-# Open streams continue this long after the signal to stop. `serve` waits for ten seconds in all.
+# After the signal to stop, open streams continue for this time. `serve` waits ten seconds in all for the web server to
+# stop.
 STREAM_SECONDS = 3
-# Time to save answers after the streams have ended.
+# The time to save answers after the streams have ended.
 STOP_SECONDS = 5
-# Database connections of all processes together. One process may use at most half.
+# The most database connections of all processes together. One process may use at most half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# A new connection must send its first headers within this time. `keepalive` limits later requests.
+# A new connection must send the headers of its first request within this time. `keepalive` limits the time to later
+# requests.
 HEADER_SECONDS = 10.0
-# The most connections of an address to one process, and the number of files that are left for other uses.
+# One process accepts at most MOST_OF_AN_ADDRESS connections from one address. SPARE_FILES of its open files are left
+# for other uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# Before a process takes a new connection, it waits once for each connection that it has, at most MOST_WAITS times. So
-# processes with fewer connections take it first.
+# Before a process accepts a new connection, it waits WAIT_SECONDS for each connection that it has, but at most
+# MOST_WAITS times. So a process with fewer connections accepts it first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -119,7 +123,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Do nothing: the socket is listening already."""
+        """Replace gunicorn's method, because the socket is listening already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -152,19 +156,21 @@ _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
 worker_class = Worker
-# Each process writes at least one answer, so more processes than answers would be idle.
+# Each process can write at least one answer, so if there were more processes than answers, some would be idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# The file shows that a process lives. In memory, a full or slow disk does not delay it.
+# A process changes this file to show that it lives. The file is in memory, so that a full or slow disk does not delay
+# it.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
-# gunicorn must not read `X-Forwarded-For` and `-Proto`: DRF and Django do, as NUM_PROXIES and HTTPS say.
+# gunicorn must not read `X-Forwarded-For` and `X-Forwarded-Proto`, because DRF and Django read them according to the
+# settings NUM_PROXIES and HTTPS.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
-# The control socket has a thread, which would not survive the forks.
+# gunicorn's control socket uses a thread, which would not exist in the forked processes.
 control_socket_disable = True
 errorlog = None
 loglevel = "warning"
@@ -183,15 +189,16 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # A few connections are enough, because a stream releases its connection while it waits for a model.
+    # While a stream waits for a model, it releases its database connection, so a few connections are enough.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
-        # `ragsite.postgres.backend` checks the pool's connections.
+        # Django's own check is turned off, because `ragsite.postgres.backend` checks the connections of the pool.
         database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
-    # Frozen objects stay shared: the garbage collector would copy their memory in each fork.
+    # Forked processes share the memory of existing objects until one writes to it. The garbage collector would write to
+    # all objects; it leaves frozen ones alone.
     gc.collect()
     gc.freeze()
 
@@ -201,14 +208,15 @@ def post_fork(server: Any, worker: Any) -> None:
 
     end_with_parent(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Streams may continue for this time. A little later, gunicorn's first process kills this one.
+    # After the signal to stop, streams of this process may continue for this time. A little later, gunicorn's first
+    # process kills this process.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
     prepare_model(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn's own handler needs the event loop, which hangs when this signal comes. This handler works even if Python
-    # hangs: it writes where each thread is, and ends the process.
+    # gunicorn's own handler of this signal needs the event loop, which is stuck when the signal comes. This handler
+    # works even if Python is stuck. It writes where each thread is, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -243,7 +251,10 @@ def preload() -> None:
 
 @functools.cache
 def load_model() -> None:
-    """Open the site's embedder before the web processes fork. Log if it differs from that of the stored vectors."""
+    """Open the site's embedder before the web processes fork.
+
+    If the stored vectors are from another embedder, this is logged.
+    """
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
@@ -254,7 +265,10 @@ def load_model() -> None:
 
 
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Call ``step`` with the embedder if it runs in this process. Errors are only logged; /readyz reports them too."""
+    """Call ``step`` with the embedder if the embedder runs in this process.
+
+    Errors are only logged, because /readyz reports them too.
+    """
     try:
         embedder = embedder_choice.get_embedder()
         if isinstance(embedder, OnnxEmbedder):

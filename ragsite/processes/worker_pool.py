@@ -41,7 +41,10 @@ def _begin_threads(instance: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Kill this process when the worker ends. PR_SET_PDEATHSIG is not used: it also acts when a thread ends."""
+    """Kill this process when the worker ends.
+
+    PR_SET_PDEATHSIG is not used, because it also kills this process when the thread that started it ends.
+    """
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

@@ -99,7 +99,7 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# All translations are here, because other apps translate some words differently.
+# The translations of all apps are here, because Django and other packages translate some words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 FORMAT_MODULE_PATH = ["ragsite.formats"]
 TIME_ZONE = env.read_string("TIME_ZONE", "UTC")
@@ -107,7 +107,7 @@ TIME_ZONE = env.read_string("TIME_ZONE", "UTC")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers refuse plain HTTP to the site and its subdomains for a year.
+# Browsers then refuse plain HTTP to the site and its subdomains for a year.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.read_flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS

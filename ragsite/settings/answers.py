@@ -8,9 +8,10 @@ from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# The most time from asking to the saved answer. A local model writes one answer at a time, so questions wait longer.
+# The most time from the question to the saved answer. A local model writes one answer at a time, so questions wait
+# longer for it.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers that one web server writes at once. ANSWERS_WAITING more may wait.
+# One web server writes this many answers at once. ANSWERS_WAITING more questions may wait.
 ANSWERS_AT_ONCE = max(1, env.read_number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 CALLER_SHARE = 0.25
@@ -22,12 +23,12 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.read_flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.read_flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# If they may refuse, small models refuse half of the answerable questions (ADR 48).
+# If small models may refuse, they refuse half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.read_flag("CHAT_MODEL_MAY_REFUSE", False)
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer. The language model that is set here judges too. It is set apart from the model that writes,
-# because a model judges its own answers too well.
+# Rules judge every answer. The language model of these settings judges too. It has its own settings, because the model
+# that writes the answers would judge them too well.
 JUDGE_BASE_URL = env.read_string("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.read_string("JUDGE_API_KEY")
 JUDGE_MODEL = env.read_string("JUDGE_MODEL")
@@ -36,7 +37,7 @@ JUDGE_SAMPLE_RATE = env.read_number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.read_number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
-# Conversations and audit entries are deleted after this number of days. 0: never.
+# Conversations and audit entries are deleted after this number of days. 0 means that they are never deleted.
 CONVERSATION_DAYS = env.read_number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.read_number("AUDIT_DAYS", 0)
 

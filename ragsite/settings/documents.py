@@ -21,31 +21,32 @@ if FILES_S3_BUCKET := env.read_string("FILES_S3_BUCKET", ""):
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
             "endpoint_url": env.read_string("AWS_ENDPOINT_URL_S3") or None,
-            # Keys and region come from the machine: from a role, from AWS_ACCESS_KEY_ID and similar variables, or from
-            # ~/.aws.
+            # The keys and the region come from the machine: from a role, from AWS_ACCESS_KEY_ID and similar variables,
+            # or from the folder ~/.aws.
         },
     }
-# If less space is free, documents are refused. A PostgreSQL that cannot write stops, and then nothing can be read
-# either.
+# If less disk space than this is free, documents are refused. If PostgreSQL cannot write, it stops, and then documents
+# cannot be read either.
 DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.read_number("DOCUMENT_MAX_MIB", 50) * 2**20
-# For all files of one request. Django writes them to a temporary file before any view runs.
+# The limit for all files of one request together. Django writes them to temporary files before any view runs.
 REQUEST_MAX_BYTES = 500 * 2**20
 DOCUMENT_MAX_PASSAGES = 50_000
-# A document with this metadata key is visible only to members of the groups in its value.
+# If the metadata of a document has this key, only members of the groups in its value see the document.
 DOCUMENT_GROUPS_KEY = "groups"
 SANDBOX_REQUIRED = env.read_flag("SANDBOX_REQUIRED", False)
 EXTRACTION_MEMORY_MIB = 1024
 EXTRACTION_SECONDS = 60.0
 OCR_LANGUAGES = [name for name in env.read_names("OCR_LANGUAGES", "eng,nld") if name.lower() != "off"]
-# After this time, OCR of a long scan pauses, so that other slow files continue.
+# OCR of a long scan pauses after this time, so that other slow files continue.
 OCR_TURN_SECONDS = 300.0
 QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = 1
 
-# Folders that sources may read, and hosts of the site's own network that they may call.
+# Folders that sources may read, and hosts of the site's own network to which sources may connect.
 SOURCE_FOLDERS = [Path(folder) for folder in env.read_names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.read_names("SOURCE_PRIVATE_HOSTS")
 SOURCE_TIMEOUT_SECONDS = 20.0
-# Connectors are code by others. They connect to the network themselves, without the check of addresses above.
+# Connectors are code of other people. They connect to the network themselves, so SOURCE_PRIVATE_HOSTS does not limit
+# them.
 SOURCE_CONNECTORS = env.read_flag("SOURCE_CONNECTORS", False)

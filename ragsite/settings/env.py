@@ -55,7 +55,7 @@ def read_pairs(name: str) -> dict[str, str]:
 
 
 def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
-    """Return two comma-separated numbers of 0 or more, or the defaults."""
+    """Return two comma-separated numbers, each 0 or more, or the defaults ``first`` and ``second``."""
     given = read_names(name) or [str(first), str(second)]
     try:
         first, second = map(float, given)
@@ -67,7 +67,7 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
 
 
 def read_https_url(name: str) -> str:
-    """Return an address. It must use HTTPS, unless it is on this machine."""
+    """Return the address in a setting. The address must use HTTPS, unless it is on this machine."""
     value = read_string(name).rstrip("/")
     parts = urlsplit(value)
     if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
@@ -76,7 +76,10 @@ def read_https_url(name: str) -> str:
 
 
 def mail_server(name: str) -> tuple[str, int, str, str]:
-    """Return host, port, user and password of ``smtp://user:password@host:587``; an empty host if unset."""
+    """Return host, port, user and password of ``smtp://user:password@host:587``.
+
+    If it is not set, the host is empty.
+    """
     parts = urlsplit(read_string(name))
     try:
         host, port = parts.hostname or "", parts.port or 587

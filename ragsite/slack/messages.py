@@ -16,7 +16,7 @@ from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# Slack allows 3000 characters for a section, and 50 blocks for a message.
+# Slack allows 3000 characters for a section, and 50 blocks for a message. The limits here are lower.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -34,7 +34,7 @@ def write_link(address: str, label: str) -> str:
 
 
 def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
-    """Convert Markdown to Slack's format. ``cited`` has an address for each marker; only ``addresses`` become links."""
+    """Convert Markdown to Slack's format. ``cited`` has an address for each marker. Only ``addresses`` become links."""
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
@@ -123,12 +123,12 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _write_code(text: str) -> str:
-    # A space without width keeps text from closing the code block.
+    # A space of zero width is inserted, so that the text cannot close the code block.
     return escape(text).replace(_FENCE, "`\u200b``")
 
 
 def split_sections(text: str) -> list[str]:
-    """Split a text into parts that fit into a section. Each part of a code block gets its own fences."""
+    """Split a text into parts that fit into a section of a message. Each part of a code block gets its own fences."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):

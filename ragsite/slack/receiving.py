@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slack_sdk import WebClient
 
 RECEIVED = threading.Event()
-# Messages with another subtype are edits, deletions, joins, or come from programs.
+# Messages with another subtype are not questions: they are edits, deletions or joins, or come from programs.
 _ASKING_SUBTYPES = (None, "file_share", "thread_broadcast")
 _MENTION = re.compile(r"<@[^<>]{1,100}>")
 _ENTITY = re.compile(r"<([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
@@ -50,14 +50,15 @@ def _build_app(token: str, secret: str, _url: str) -> App:
     from slack_bolt.authorization import AuthorizeResult
 
     def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        # Bolt would ask Slack for this, and drop the message if Slack does not respond.
+        # If this function were missing, Bolt would ask Slack for the same data, and drop the message if Slack does not
+        # respond.
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, bot_token=token)
 
     app = App(
         client=build_client(),
         signing_secret=secret,
         authorize=authorize,
-        # A message is acknowledged after it is stored. If that fails, Slack sends it again.
+        # Bolt acknowledges a message after it is stored. If storing fails, Slack sends the message again.
         process_before_response=True,
     )
     for name in ("app_mention", "message"):
@@ -70,7 +71,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
 @csrf_exempt
 @require_POST
 def events(request: HttpRequest) -> HttpResponse:
-    """Handle an event that Slack sends over HTTP, if its signature is right."""
+    """Handle an event that Slack sends over HTTP, if its signature is valid."""
     if not (settings.SLACK_BOT_TOKEN and settings.SLACK_SIGNING_SECRET):
         raise Http404
     from slack_bolt.adapter.django.handler import to_bolt_request, to_django_response

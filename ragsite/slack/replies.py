@@ -63,12 +63,12 @@ class NotAnswered(Exception):
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the cache key for a caller, who is given as ``request``."""
+        """Return the key of the cache for a caller. Here ``request`` is the caller and not a request."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 
 def is_member(person: Mapping[str, Any], team: str) -> bool:
-    """Return whether the person belongs to the site's own workspace, and is no program and no guest of another one."""
+    """Return whether the person is an active member of the site's own workspace, and not a program."""
     others = ("is_bot", "is_app_user", "is_stranger", "deleted")
     return person.get("team_id") == team and not any(person.get(name) for name in others)
 
@@ -105,7 +105,10 @@ class Replies:
                 RECEIVED.clear()
 
     def answer(self, question: SlackQuestion) -> None:
-        """Answer a leased question. If it fails, another attempt follows; after the last one, tell the user."""
+        """Answer a leased question.
+
+        If this fails, another attempt follows. After the last attempt, report to the user.
+        """
         try:
             with heartbeat(question):
                 self._answer(question)
@@ -153,8 +156,8 @@ class Replies:
                 user = account or user
                 note = "" if account else _("Your address in Slack has no account here: only public documents count.")
             elif name:
-                # In a channel, the channel's own account is used: all its members read the answer, so the rights of the
-                # person who asks must not decide.
+                # In a channel, all members read the answer, so the rights of the person who asks must not decide. The
+                # channel's own account is used instead.
                 user = self._find_channel_account(name) if is_member(person, self._team) else user
                 note = _("Answered from documents that this channel may read.")
             else:
@@ -179,7 +182,10 @@ class Replies:
         return account or AnonymousUser()
 
     def _announce(self, question: SlackQuestion) -> None:
-        """Post a message that the site is searching. After a crash, the first one is found and used again."""
+        """Post the message that the site is searching.
+
+        After a crash, the message of the earlier attempt is used again.
+        """
         if question.reply:
             return
         reply = self._find_reply(question) if question.attempts > 1 else ""
@@ -223,7 +229,8 @@ class Replies:
                 message = _("Too many questions at once. Please try again in %(seconds)d seconds.")
                 raise BudgetSpent(message % {"seconds": wait}, wait)
             with transaction.atomic():
-                # The answer and its link are stored in one transaction, so that a kill leaves both or neither.
+                # The answer and its link to the question are stored in one transaction, so that a killed process leaves
+                # both or neither.
                 question.lock()
                 question.answer = self._begin(question, asker)
                 question.write(answer=question.answer, text="")
@@ -236,7 +243,7 @@ class Replies:
         return asking.create_answer(
             question.text,
             user=asker.user,
-            # The key of a browser is hexadecimal, so no browser can have this one.
+            # The session key of a browser is hexadecimal, so no browser can have this key.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,

@@ -41,7 +41,8 @@ def normalize_address(address: str) -> str:
         return ""
     standard = {"http": 80, "https": 443}[parts.scheme]
     where = host if port in (None, standard) else f"{host}:{port}"
-    # The path is cut from the address itself, because `urlunsplit` would drop the "?" of an empty query.
+    # The end of the address is cut from its text and not built from its parts, because `urlunsplit` would drop the "?"
+    # of an empty query.
     behind = address.partition("://")[2][len(parts.netloc) :]
     behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"

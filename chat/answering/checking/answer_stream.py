@@ -41,18 +41,21 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A text that repeats this many letters and digits of the prompt's rules (about eight words) reveals the rules.
+# If a text of the model shares this many letters and digits (about eight words) with the rules in the prompt, it
+# reveals the rules.
 LONGEST_SHARED = 40
-# A sentence repeated so often, or a short cycle of characters, shows that a model loops.
+# A model loops if it repeats a sentence of at least FEWEST_REPEATED_CHARACTERS MOST_REPEATS times, or a text of at most
+# LONGEST_CYCLE characters MOST_CYCLES times.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# LONGEST_OPEN: a longer sentence without an end is shown without markers. LOOKS_AGAIN: an unfinished sentence is
-# checked again after it grew by 1/LOOKS_AGAIN.
+# LONGEST_OPEN: if a sentence is longer than this and has no end yet, it is shown without markers. LOOKS_AGAIN: an
+# unfinished sentence is checked again after it grew by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 LONGEST_TEXT = 1_000
-# A model may repeat a shorter text on purpose: "Yes, both do."
+# A model may repeat a text with fewer characters than this on purpose, such as "Yes, both do."
 LEAST_REPEATED = 40
-# Refusals often begin with these words. Such a text is held back until a sentence asserts something.
+# Refusals often begin with these words. A text that begins with them is not shown until one of its sentences asserts
+# something.
 _OPENINGS = read_phrases("answers", "openings")
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
@@ -97,8 +100,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Four offsets in `written`: `_begin` of the shown text, `_skipped` repeated sentences, `_open` (the end of
-        # complete sentences), and `_shown` (the end of the text shown so far).
+        # Four offsets in `written`: the beginning of the shown text, the end of skipped repeated sentences, the end of
+        # the complete sentences, and the end of the text shown so far.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -127,7 +130,7 @@ class AnswerStream:
     def feed(self, piece: str) -> str:
         """Add a piece of the model's text, and return the text that can be shown now.
 
-        Raises: AnswerWithheld.
+        Raises: AnswerWithheld if the text must not be shown.
         """
         if self.is_looping:
             return ""
@@ -144,7 +147,10 @@ class AnswerStream:
         return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text names the site's function or quotes its rules, and no source does."""
+        """Raise AnswerWithheld if the text names the site's function or quotes the prompt's rules.
+
+        A name or text that a source contains too is allowed.
+        """
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
@@ -287,9 +293,9 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the text between the shown text and ``end``, with its edits.
+        """Return the part of ``written`` between ``_shown`` and ``end``, with its markers and links edited.
 
-        It stops earlier where more text may change it.
+        The part ends before ``end`` if following text may still change it. ``_shown`` moves to its end.
         """
         if self._must_wait() and not is_end:
             return ""
@@ -301,7 +307,7 @@ class AnswerStream:
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._move_late(edit) for edit in self._edits]
-        # The prompt wrote the brackets of documents as ⟦ ⟧, so a quotation gets its [ ] back.
+        # The prompt writes brackets in documents as ⟦ ⟧, so they become [ ] again if the model quotes them.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:

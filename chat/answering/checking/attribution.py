@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Two sentences in different languages have the same meaning from this cosine on.
+# If the cosine of two sentences in different languages is at least this, they have the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# Number of the likeliest sources that are combined into pairs, if no single source supports a sentence.
+# If no single source supports a sentence, this many of the likeliest sources are combined into pairs.
 MOST_PAIRED = 4
 SAME_CODE = 0.8
 
@@ -81,7 +81,10 @@ class Attributor:
         return ()
 
     def _find_source_of_words(self, sentence: str) -> tuple[int, ...]:
-        """Return the first source that contains all words of a sentence too short to check, such as a name."""
+        """Return the marker of the first source that contains all words of a short sentence, such as a name.
+
+        It is () if there is no such source.
+        """
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])

@@ -12,7 +12,8 @@ from retrieval.text.word_lists import fill_in, read_words
 
 _NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# The AMBIGUOUS forms can also be exponents or remarks. They are citations only if the source supports the sentence.
+# The AMBIGUOUS forms can also be exponents or remarks. They are citations only if the source with this number supports
+# the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -71,7 +72,7 @@ class References:
 def find_references(
     text: str, known: Collection[int], is_in_sources: Callable[[str], bool], *, is_end: bool
 ) -> References:
-    """Return the citations in a text. If not ``is_end``, more text may follow.
+    """Return the citations in a text. If ``is_end`` is false, more text may follow.
 
     Brackets that the text copies from a document are not citations. ``is_in_sources`` returns whether a bracket occurs
     in the sources together with the word before it.
@@ -119,8 +120,8 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
     last_word = _find_word_before(before.rstrip(" \t*_\"'"), len(before)).strip("*_\"'([").lower()
     is_glued = not match["blanks"] and bool(before) and not before[-1].isspace()
     if before.endswith(("\\", "!")) and is_glued:
-        # A backslash escapes the bracket. After "!", the bracket begins an image if "(" follows; else "!" ends a
-        # sentence.
+        # A backslash before a bracket escapes it. After "!", the bracket begins an image if "(" follows it; otherwise
+        # the "!" ends a sentence.
         return before.endswith("!") and not after.startswith("(")
     if after.startswith("(") or (after[:1].isascii() and after[:1].isalnum()):
         return False
@@ -132,7 +133,8 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        # A number directly behind a digit or a short word is an exponent, except 1, which is no useful exponent.
+        # A number directly behind a digit or a short word is an exponent. The number 1 is not, because an exponent of 1
+        # is useless.
         is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES

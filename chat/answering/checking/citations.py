@@ -14,7 +14,7 @@ from retrieval.text.sentences import split_sentences
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# Two backticks further apart than this many characters do not enclose code.
+# If two backticks are further apart than this many characters, the text between them is not code.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -74,7 +74,7 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Return the offset from which following text could still complete code or a marker."""
+    """Return the offset in the text after which more text could still complete a piece of code or a marker."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
@@ -96,7 +96,7 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def escape_markers(text: str) -> str:
-    """Return a document's text with ⟦1⟧ for each [1], so that it contains no markers. The length stays."""
+    """Return a document's text with ⟦1⟧ in place of [1], so that it contains no markers. Its length does not change."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
@@ -148,9 +148,9 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the words that it supports: the sentence before it, or the part before it.
+    """Yield each marker of an answer with the words that it supports, a sentence before it or a part of one.
 
-    A marker directly behind another, or alone in a paragraph, supports the text before them.
+    If a marker follows another marker directly, or is alone in a paragraph, it supports the text before them.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -201,9 +201,10 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the sentences, list items and table rows of an answer in order, with the numbers that ``groups`` cite.
+    """Return the sentences, list items and table rows of an answer in order, each with the numbers that it cites.
 
-    Headings, heads of tables and fenced code are left out: a comparison of words cannot show whether code is right.
+    Headings, heads of tables and fenced code are left out, because a comparison of words cannot show whether code is
+    right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = blank_spans(text, blocks)

@@ -54,7 +54,7 @@ _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
 _BEHIND = 66
-# In characters: the limit of CommonMark 0.31, section 4.7.
+# The longest label of a link in characters (CommonMark 0.31, section 4.7).
 _LONGEST_LABEL = 1000
 
 
@@ -63,7 +63,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset between ``begin`` and ``end`` up to which the edits are final, whatever text follows."""
+    """Return the last offset between ``begin`` and ``end`` before which no following text can change the links."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
@@ -85,7 +85,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return what to show for the sign at ``at``, which may begin an address, and the offset to continue from."""
+    """Return what to show for the character at ``at``, which may begin an address, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":

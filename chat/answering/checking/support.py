@@ -26,7 +26,7 @@ from chat.answering.checking.words import (
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import fill_in, join_lists, read_sections, read_words
 
-# A sentence with fewer content words than this asserts something only if it contains a number.
+# If a sentence has fewer content words than this, it asserts something only if it contains a number.
 FEWEST_WORDS = 2
 
 _ABOUT_SOURCES = re.compile(
@@ -54,14 +54,14 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
-# _CITED matches citations, also of sources that do not exist. _PARTICLE matches "No," as a reply to the question, which
-# does not negate the sentence after it.
+# _CITED matches citations, also citations of sources that do not exist. _PARTICLE matches the "No," of a reply such as
+# "No, it is open", because this "No" does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# After a sign in _ENDING every word has a capital, so the capital does not show a name. Titles such as "Dr." are
-# excepted.
+# After a sign that _ENDING matches, every word begins with a capital, so there the capital does not show a name. The
+# full stop of a title such as "Dr." does not count as such a sign.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -118,7 +118,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# Two content words at most this many positions apart form a pair.
+# Two content words form a pair if they are at most this many positions apart.
 
 PHRASE_REACH = 2
 
@@ -207,8 +207,9 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good sentences of
-# the fit (at 0.7: 46 % and 8 %). An unsupported number, name or negation is always enough for this.
+# A sentence with less support than this is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good
+# sentences that WEIGHTS was fitted to (46 % and 8 % with a threshold of 0.7). An unsupported number, name or negation
+# always lowers the support below this threshold.
 THRESHOLD = 0.8
 
 
@@ -229,7 +230,8 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Two sentences can contradict each other only if one contains at least this share of the other's word weight.
+# Two sentences can contradict each other only if one of them contains at least this share of the other one's words, by
+# weight.
 SAME_SUBJECT = 0.7
 
 
@@ -242,7 +244,7 @@ class SupportScorer:
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
         """Return how well the passages with these ``markers`` support a sentence; None if it asserts nothing.
 
-        If ``markers`` is empty, all passages are compared, and the reasons include `uncited`.
+        If ``markers`` is empty, all passages are compared, and the result contains the reason for doubt `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -276,7 +278,7 @@ def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> flo
 def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return three measures of doubt from 0 (none) to 1, in the order of WEIGHTS.
+    """Return three measures of doubt about an assertion, from 0 (no doubt) to 1, in the order of WEIGHTS.
 
     1. The share of the assertion's words that no passage contains.
     2. The share of its pairs of neighbouring words that are not neighbours in any passage.
@@ -320,16 +322,17 @@ def _find_doubts(
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Factors on the probability. People marked 62 % of the sentences with an unknown number as unsupported, and 28 % with
-# an unknown name. The factor of a name is below 1 - 0.28, so that a name alone is enough for a doubt. Contradictions
-# are rare: 3 of 1,000 good sentences seem to contradict, and 94 of 100 with an inserted `not`.
+# The probability that a sentence is supported is multiplied by these factors. People marked 62 % of the sentences with
+# an unknown number as unsupported, and 28 % of those with an unknown name. The factor of a name is below 1 - 0.28, so
+# that a name alone makes a sentence doubtful. Contradictions are rare: 3 of 1,000 good sentences seem to contradict
+# their sources, and 94 of 100 do after a `not` is inserted.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
 def estimate_support(
     shares: Sequence[float], doubts: Iterable[SupportReason]
 ) -> tuple[float, tuple[SupportReason, ...]]:
-    """Return the support of a sentence, 0 to 1, and the reasons to doubt it, strongest first.
+    """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
     The reasons are treated as independent (noisy-or).
     """
@@ -341,8 +344,9 @@ def estimate_support(
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence is supported: the product of the supports; 1 without sentences.
+    """Return the probability that every sentence is supported, which is the product of the supports.
 
-    The mean ranks answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).
+    It is 1 if there are no sentences. The product ranks answers better (AUROC 0.83) than the mean (0.80) and the worst
+    sentence (0.81).
     """
     return math.prod(supports)

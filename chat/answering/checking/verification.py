@@ -108,9 +108,9 @@ def build_evidence(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Return whether the source and the text are in two different languages, both detected.
+    """Return whether the languages of the source and the text were both detected and differ.
 
-    The language is detected from the source's whole block, because a table row alone may not show it.
+    The language is detected from the source's whole block, because a single table row may not show it.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1

@@ -68,7 +68,7 @@ class StemmedWord:
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """Return the content words of a text in order, with repeats. An identifier in camel case gives several."""
+    """Return the content words of a text in order, with repeats. An identifier in camel case gives several words."""
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in find_stems_of_word(match.group())
     )
@@ -147,17 +147,17 @@ _CONTRACTED = ("n't", "n’t")
 # These words are skipped, so that "not" in "It is not possible to open it" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# This many content words after and before a negation are near it.
+# A content word is near a negation if it is one of this many content words after it or before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# The negated word is searched within this many tokens ("is not to be opened").
+# The negated word is searched within this many tokens of the negation ("is not to be opened").
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Return whether one text negates a word of the other text, which does not negate it.
+    """Return whether one of two texts negates a word that the other text contains without a negation.
 
-    ``words`` and ``others`` are the stems of the two texts. If the other text has a negation near the word, it counts
-    as negated there too, because Dutch also puts the negation behind the verb.
+    ``words`` and ``others`` are the stems of the two texts. If the other text has a negation near the word, the word
+    counts as negated there too, because Dutch also puts the negation behind the verb.
     """
     negated, other_negated = set(find_negated_stems(text)), set(find_negated_stems(other_text))
     near, other_near = (set(find_negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))

@@ -52,7 +52,7 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
-        # The site is prepared in a child process, so that modules used only then take no memory later.
+        # The site is prepared in a child process, so that modules which only the preparation uses take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare_site)
@@ -80,7 +80,8 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # Frozen objects stay shared: the garbage collector would copy their memory in each fork.
+        # Forked processes share the memory of existing objects until one writes to it. The garbage collector would
+        # write to all objects; it leaves frozen ones alone.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)

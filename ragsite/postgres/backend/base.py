@@ -12,9 +12,10 @@ from django.db.backends.postgresql import base
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, object]) -> Any:
-        """Return a connection, which the pool, if there is one, may have lent before.
+        """Return a connection. If there is a pool, the connection may have been used before.
 
-        The pool's own check asks the server each time a connection is lent, some twenty times an answer.
+        The pool's own check is not used: it asks the server each time a connection is lent, some twenty times for each
+        answer.
         """
         if settings.EMBEDDED_POSTGRES is not None:
             settings.EMBEDDED_POSTGRES.acquire()
@@ -23,14 +24,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if self.pool is None or is_usable(connection):
                 return connection
             connection.close()
-            # The pool replaces closed connections.
+            # The pool replaces a closed connection that it gets back.
             self.pool.putconn(connection)
 
 
 def is_usable(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether the server has not ended an idle connection; the server is asked only if it has sent something.
+    """Return whether an idle connection is still open. The server is asked only if it has sent something.
 
-    A server that ends a connection, or whose process dies, makes its socket readable. So does a changed setting.
+    If the server ends a connection, its process dies or a setting changes, the socket of the connection becomes
+    readable.
     """
     waiting = select.poll()  # `select.select` refuses files above 1,024
     waiting.register(connection, select.POLLIN)
