@@ -36,13 +36,17 @@ def _exists(path):
 
 
 def _is_defined(name):
-    """Return whether a dotted name is a module, or a name in the longest module it begins with."""
+    """Return whether a dotted name is a module, or a name that the longest module it begins with defines or imports."""
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
         module = ROOT.joinpath(*parts[:length])
         source = next((path for path in (module.with_suffix(".py"), module / "__init__.py") if path.exists()), None)
+        if source and length == len(parts):
+            return True
         if source:
-            return length == len(parts) or re.search(rf"\b{parts[length]}\b", source.read_text()) is not None
+            name = rf"{parts[length]}\b"
+            defined = rf"^\s*(?:async )?(?:def|class) {name}|^{name}\s*[:=]|^from .*\b{name}|^    {name},?$"
+            return re.search(defined, source.read_text(), re.MULTILINE) is not None
     return False
 
 
