@@ -63,6 +63,11 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
+    """A context manager that passes the refusals of its block to ``tell``.
+
+    It is a class, because mypy takes the block of a decorated generator for one that never raises.
+    """
+
     tell: Callable[[BaseException], None]
     refusals: tuple[type[Exception], ...]
 

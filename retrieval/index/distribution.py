@@ -165,7 +165,7 @@ def _distribute(table: str, count: int) -> None:
         for name, _definition in indexes:
             _run_statement(f"DROP INDEX {name}")
         if table == DISTRIBUTED[0]:
-            _run_statement("SELECT create_distributed_table(%s, %s, count_shards => %s)", table, COLUMN, count)
+            _run_statement("SELECT create_distributed_table(%s, %s, shard_count => %s)", table, COLUMN, count)
         else:
             _run_statement(
                 "SELECT create_distributed_table(%s, %s, colocate_with => %s)", table, COLUMN, DISTRIBUTED[0]
