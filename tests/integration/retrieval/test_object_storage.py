@@ -1,5 +1,7 @@
 """The documents' files in a bucket, on moto's server, which checks every signature."""
 
+import os
+
 import pytest
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -98,6 +100,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, i
     assert not Document.objects.filter(pk=kept.pk).exists()
 
 
+@pytest.mark.skipif("TEST_CITUS_URL" in os.environ, reason="A Citus cluster has backups of its own.")
 def test_backups_leave_files_in_a_bucket_there(server, collection, ingest, request, tmp_path):
     bucket = request.getfixturevalue("bucket")
     document = ingest(collection, "pump.md", TEXT)
