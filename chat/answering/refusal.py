@@ -18,6 +18,7 @@ from chat.types import (
     Choice,
     Completed,
 )
+from core.read_once import read_once
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchFilters
@@ -25,6 +26,7 @@ from retrieval.types import SearchFilters
 logger = logging.getLogger(__name__)
 
 
+@read_once()
 def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))

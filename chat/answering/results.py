@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +12,6 @@ from chat.answering.units import QuotableUnit, find_sections
 from chat.types import Alternative, ContextSource
 from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
-from retrieval.types import Passage
 
 MOST_ALTERNATIVES = 3
 # In addition to the best passage, one alternative is shown if the best score exceeds the second by SURE, two if it does
@@ -97,8 +97,10 @@ def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
     return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 
 
-def find_snippet(question: str, passage: Passage) -> str:
-    text, asked = passage.content, find_stem_set(question)
+@functools.lru_cache(maxsize=256)
+def find_snippet(question: str, text: str) -> str:
+    """Return the sentence of ``text`` that has most words of the question; the first of several."""
+    asked = find_stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)
     return max(sentences, key=lambda each: len(asked & find_stem_set(strip_markup(each, all_links=True))), default="")

@@ -14,6 +14,7 @@ from chat.models import LanguageModel
 from core.encryption import SecretUnreadable
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
+from core.read_once import get_or_read
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 
@@ -23,7 +24,7 @@ def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel
 
     If ``user`` is None, all models are returned. The model of the site's settings is an unsaved row.
     """
-    rows = list(LanguageModel.objects.filter(is_enabled=True))
+    rows = list(get_or_read("language models", lambda: list(LanguageModel.objects.filter(is_enabled=True))))
     names = {row.name for row in rows}
     if rows and user is not None and not is_superuser(user):
         groups = list_groups(user) if is_active(user) else ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from django.db.models import prefetch_related_objects
+
 from chat.answering.checking.citations import find_markers
 from chat.conversations import rights
 from chat.models import Answer
@@ -12,6 +14,11 @@ from retrieval.models import Document
 from retrieval.types import Turn
 
 REMEMBERED_TURNS = 3
+_SOURCE_FIELDS = ("refused", "source_collections", "source_documents")
+_TURN_FIELDS = (
+    *("question", "text", "dialogue", "collection", "created_at", "sources", "alternatives", "choices"),
+    *("narrowing_key", *_SOURCE_FIELDS),
+)
 
 
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
@@ -22,7 +29,8 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
-    earlier = answer.list_earlier(REMEMBERED_TURNS)
+    earlier = answer.list_earlier(REMEMBERED_TURNS, _TURN_FIELDS)
+    prefetch_related_objects(earlier, "citations")
     withheld = rights.find_withheld(answer.asker, earlier)
     if viewer is not None:
         withheld |= rights.find_withheld(viewer, earlier)
@@ -76,7 +84,7 @@ def find_earlier_sources(answer: Answer) -> tuple[frozenset[int], frozenset[int]
     """Return the collections and documents of the earlier answers whose words this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
-    telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]
+    telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS, _SOURCE_FIELDS) if not earlier.refused]
     return (
         frozenset(pk for earlier in telling for pk in earlier.source_collections),
         frozenset(pk for earlier in telling for pk in earlier.source_documents),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -90,7 +90,7 @@ class OfferedPassage:
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
     text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
-    nearest = text.find(find_snippet(question, replace(passage, content=text)))
+    nearest = text.find(find_snippet(question, text))
     return snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
     )

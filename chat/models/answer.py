@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -62,7 +62,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def acquire(self, pk: uuid.UUID) -> Answer | None:
         """Lease the answer and empty its text. Return None if it is finished or another process has the lease."""
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
-        joined = rows.select_related("conversation__owner", "collection", "document__collection")
+        joined = rows.select_related("conversation__owner", "collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
 
     def stop(self, pk: uuid.UUID) -> None:
@@ -272,8 +272,8 @@ class Answer(Leased):
             restrictions["documents"] = tuple(document.list_own_and_member_ids())
         return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)
 
-    def list_earlier(self, most: int) -> list[Answer]:
-        """Return at most ``most`` earlier answers of the conversation, newest first.
+    def list_earlier(self, most: int, fields: Sequence[str]) -> list[Answer]:
+        """Return at most ``most`` earlier answers of the conversation, newest first, with these fields.
 
         A branch continues with the answers before the question from which it began.
         """
@@ -283,8 +283,7 @@ class Answer(Leased):
             earlier = Answer.objects.filter(
                 conversation=at.conversation_id, created_at__lt=at.created_at, status__in=self.REFERABLE
             )
-            earlier = earlier.defer("trace", "statements", "timings_ms").prefetch_related("citations")
-            found += earlier.order_by("-created_at")[: most - len(found)]
+            found += earlier.only(*fields).order_by("-created_at")[: most - len(found)]
             at = at.conversation.branched_from
         return found
 

@@ -138,12 +138,12 @@ def build_source(found: ContextSource, question: str) -> SourcePayload:
         "start": block.start,
         "end": block.end,
         "score": block.score,
-        "snippet": find_snippet(question, block.best),
+        "snippet": find_snippet(question, block.best.content),
         "instructions": _is_instructed(block.content),
     }
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=2048)
 def _is_instructed(content: str) -> bool:
     return bool(find_instructions(content))
 
@@ -248,8 +248,8 @@ def _list_shown_rows(answer: Answer) -> ShownRowsPayload:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    trace = read_trace(answer.trace)
-    return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
+    # Only this field of the trace is read, because reading all of it takes milliseconds.
+    return answer.status == Answer.Status.STOPPED or bool((answer.trace or {}).get("cut_off"))
 
 
 def read_citation(answer: Answer, cited: Citation) -> SavedCitation:

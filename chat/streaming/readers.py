@@ -30,6 +30,11 @@ from core.user_types import AnyUser
 # The rights of a reader are checked at this interval.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
+# The fields of an answer that decide who may read it.
+_READ_FIELDS = (
+    *("status", "attempts", "created_at", "history", "sources", "alternatives", "source_collections"),
+    *("source_documents", "conversation__owner", "conversation__visitor", "conversation__branched_from"),
+)
 
 
 # Caches the rights of each user, API key and session, with the time at which they were checked. All visitors share one
@@ -123,8 +128,8 @@ class _Reader:
     def may_begin(self, saved: Answer | None = None) -> bool:
         """Return whether the user may read the answer, or its ``saved`` content; True if it was deleted."""
         if saved is None:
-            found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
-            answer = found.defer("trace", "text", "statements", "timings_ms").first()
+            found = Answer.objects.select_related("conversation").filter(pk=self._answer_id)
+            answer = found.only(*_READ_FIELDS).order_by().first()
             if answer is None:
                 return True
             # If the conversation belongs to a visitor, the view has already compared the visitor's cookie.

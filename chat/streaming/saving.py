@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -41,9 +42,30 @@ DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
+# The events are one JSON parameter. `bulk_create` would send five arrays, and quote each payload twice.
+_STORE = (
+    "INSERT INTO chat_streamedevent (answer_id, attempt, sequence, name, payload) "
+    "SELECT * FROM jsonb_to_recordset(%s::jsonb) "
+    "AS event(answer_id uuid, attempt smallint, sequence integer, name text, payload jsonb) ON CONFLICT DO NOTHING"
+)
+
+
 def store_events(events: Sequence[StreamedEvent]) -> None:
     """Store events. Events that another thread has already stored are skipped."""
-    StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
+    if not events:
+        return
+    rows = [
+        {
+            "answer_id": str(event.answer_id),
+            "attempt": event.attempt,
+            "sequence": event.sequence,
+            "name": event.name,
+            "payload": event.payload,
+        }
+        for event in events
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_STORE, [json.dumps(rows)])
 
 
 def save_answer(run: Run) -> StreamedEvent:

@@ -33,6 +33,7 @@ from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
 from core import deadline
 from core.database import limit_statements
+from core.read_once import read_once
 from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -172,6 +173,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
                 yield event
 
 
+@read_once()
 def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
     """Return the chosen writer, and the result of :func:`_look_up` for it. Raises: LookupError for a removed model."""
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
