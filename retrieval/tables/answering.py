@@ -1,4 +1,4 @@
-"""Answer questions from all rows of a table: compute a value, or select the matching rows."""
+"""Answer a question from the rows of a table: compute a value, or select the matching rows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def answer_from_tables(
 ) -> TableResult | None:
     """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
 
-    The first of ``candidates`` with a computed value is used. Only English and Dutch questions are understood.
-    Conditions in the result are in ``language``.
+    The first table with a computed value is used. Only English and Dutch questions are understood. ``language`` is the
+    language in which the result describes its conditions.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -61,7 +61,10 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question selects; None if it selects none or over half."""
+    """Return the rows that the question selects from the table in the passage.
+
+    The result is None if there is no table, or if the question selects no row or more than half of the rows.
+    """
     table = load_overlapping_table(passage, question)
     if table is None:
         return None
@@ -77,12 +80,12 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Matching rows show all columns if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
+# An answer shows all columns of its rows if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """Return the computed result with the offsets of its cells; None if the table was deleted in the meantime."""
+    """Return the computed result with the offsets of its cells; None if the table was deleted while it was computed."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
@@ -151,7 +154,7 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition as text, such as "category = pump".
 
-    ``is_part`` writes "contains" instead of "=", for words that are only a part of a matching cell.
+    If ``is_part`` is true, the text has "contains" instead of "=", because the value is only a part of a cell.
     """
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])
