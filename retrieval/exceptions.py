@@ -1,4 +1,4 @@
-"""Errors of retrieval. Each docstring says for whom the message is."""
+"""Errors of retrieval. Each docstring says who reads the error's message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SearchBusy(SearchUnavailable):
 
 
 class RetrieverFailed(RagsiteError):
-    """An error: a retriever failed or was late. The operator reads the message."""
+    """An error: a retriever failed or exceeded its time limit. The operator reads the message."""
 
 
 class NodeLost(RetrieverFailed):
@@ -28,7 +28,7 @@ class NodeLost(RetrieverFailed):
 
 
 class RerankFailed(RagsiteError):
-    """An error: the reranker failed or was late. The operator reads the message."""
+    """An error: the reranker failed or exceeded its time limit. The operator reads the message."""
 
 
 class EmbeddingFailed(ServiceUnavailable):
@@ -40,7 +40,7 @@ class ImproperEmbedder(RagsiteError):
 
 
 class NotFitted(RagsiteError):
-    """An error: no calibration could be fitted to the embedder. The operator reads the message."""
+    """An error: no calibration (typical cosines of related texts) could be computed. The operator reads the message."""
 
 
 class DocumentRejected(RagsiteError):

@@ -1,4 +1,4 @@
-"""Read the state of the index: the versions of the collections, and the embedder."""
+"""Read the versions of the collections and the active embedder, on which the results of a search depend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_index_state(collections: Iterable[int]) -> IndexState | None:
-    """Return the current state of the collections' index; None if the database does not answer."""
+    """Return the versions of the collections and the embedder; None if the database does not answer."""
     versions = CollectionStatistics.objects.filter(collection__in=set(collections)).values_list("collection", "version")
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True)
     try:

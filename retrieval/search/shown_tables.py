@@ -1,4 +1,4 @@
-"""Choose the table, rows and columns that a question is about, for display beside an answer."""
+"""Choose the table, rows and columns that a question is about, to show them below an answer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table is shown if it has at least this weight. A table that contains the best hit weighs 2, a table that contains
-# the second hit 1, and so on. Columns and cells that the question names add to the weight.
+# A table is shown if it has at least this weight. The weight is 2 / rank of the best hit in the table, plus
+# `weigh_names` for the columns and cells that the question names.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -88,7 +88,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
 
 
 def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """Return the chosen part of the table; None if the document is being read again and its rows are missing."""
+    """Return the chosen part of the table; None if its rows are missing, because the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()

@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Return the reformulation, in which certain corrections of misspellings replace the typed words.
+    """Correct misspelt words of the query if the meant word is certain.
 
-    It is unchanged if the database fails.
+    If the database fails, the query is unchanged.
     """
     try:
         correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
