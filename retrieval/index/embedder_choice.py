@@ -32,7 +32,7 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 @contextmanager
 def use_embedder(candidate: TextEmbedder) -> Iterator[None]:
-    """Use ``candidate`` instead of the site's embedder within this context, for a trial."""
+    """Make ``candidate`` the site's embedder within this context, for a trial."""
     token = _tried.set(candidate)
     try:
         yield
@@ -68,7 +68,7 @@ def _build_site_embedder() -> TextEmbedder:
 def get_new_embedder() -> TextEmbedder:
     """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
+    The default is multilingual-e5-small. If its package is not installed, it is all-MiniLM-L6-v2. Raises: as
     :func:`get_embedder`.
     """
     if settings.EMBEDDER:
@@ -78,7 +78,7 @@ def get_new_embedder() -> TextEmbedder:
 
 
 def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
-    """Return the embedder that ``Embedder.options`` describe: a built-in one, or a LocalEmbedder with these arguments.
+    """Return the embedder that a row's ``Embedder.options`` describe: a built-in one, or a LocalEmbedder.
 
     Raises: ImproperlyConfigured.
     """
@@ -100,7 +100,7 @@ forget_candidates = _build_chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Open the embedder that was chosen in the admin, and use it from now on. An embedder in the settings prevails.
+    """Load the embedder that was chosen in the admin, and use it in this process, unless the settings name one.
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
@@ -111,7 +111,7 @@ def adopt_chosen() -> None:
 
 
 def describe_embedder_choice() -> str:
-    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 and nobody chose it; otherwise "".
+    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 only by default; otherwise "".
 
     Raises: as :func:`get_embedder`.
     """

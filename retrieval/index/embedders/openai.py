@@ -1,4 +1,4 @@
-"""Embed texts on a server with OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
+"""Embed texts on a server that has OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class TooMany(EmbeddingFailed):
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
-    """An embedder on a server, safe for threads and forks.
+    """An embedder on a server. It is safe for threads and forks.
 
-    ``max_tokens`` limits the size of chunks, as estimated by `count_tokens`. ``timeout_seconds`` limits each request
-    with documents, ``query_timeout_seconds`` all attempts together while a reader waits. Raises: ImproperEmbedder for
-    an unusable argument.
+    ``max_tokens`` limits the size of passages, as `count_tokens` estimates it. ``timeout_seconds`` limits a request
+    with documents, ``query_timeout_seconds`` all attempts for a question together. Raises: ImproperEmbedder for an
+    unusable argument.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return an estimate of each text's tokens, because the server's tokenizer is unknown.
 
-        Four ASCII letters, three digits, or one other character make a token. Compared with BERT's English vocabulary,
-        this is 10 to 40 % too many for English prose and documentation of code, and 16 % too few for Dutch.
+        Four ASCII letters, three digits, or one other character count as a token. Compared with BERT's English
+        vocabulary, this is 10 to 40 % too many for English, and 16 % too few for Dutch.
         """
         return [sum(_estimate_tokens(piece) for piece in PIECE.finditer(text)) for text in texts]
 
@@ -115,7 +115,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """Embed the texts in batches. If the server refuses a batch, the batch size of this embedder is halved.
+        """Embed the texts in batches. If the server refuses a batch, this embedder's batch size is halved.
 
         Raises: EmbeddingFailed.
         """
