@@ -43,7 +43,6 @@ def check_calibration(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_rerankers(**_: Any) -> list[CheckMessage]:
-    """Check all rerankers in the settings, because an admin may choose any of them."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

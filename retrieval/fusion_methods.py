@@ -1,7 +1,6 @@
 """The methods to combine the scores of the vector and the keyword retriever to one ranking. PURE.
 
-A new method needs a value in :class:`retrieval.types.SearchMethod` and a description in ``METHODS``. Commands, API,
-forms and `docs/search.md` then list it.
+A new method needs a value in :class:`retrieval.types.SearchMethod` and a description in ``METHODS``.
 """
 
 from __future__ import annotations

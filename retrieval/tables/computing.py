@@ -55,7 +55,7 @@ def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
     """Return the rows that meet the conditions; None if a cell cannot be compared with a condition.
 
-    If the question only selects rows, a row with such a cell is left out, and the result is not None.
+    If the question only selects rows, a row with such a cell is left out instead.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []

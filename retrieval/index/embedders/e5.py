@@ -189,7 +189,7 @@ class MultilingualE5(OnnxEmbedder):
         return runtime
 
     def build_graph(self) -> bytes:
-        # This import takes tens of MiB, so it is not at the top.
+        # Imported here because it takes tens of MiB.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
@@ -241,7 +241,7 @@ def build_sentencepiece_model(weights: FourBitFile) -> bytes:
     """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    messages: Any = sentencepiece_model_pb2  # The generated module has no types.
+    messages: Any = sentencepiece_model_pb2
     model = messages.ModelProto()
     kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec
@@ -254,7 +254,6 @@ def build_sentencepiece_model(weights: FourBitFile) -> bytes:
     model.normalizer_spec.add_dummy_prefix = True
     model.normalizer_spec.remove_extra_whitespaces = True
     model.normalizer_spec.escape_whitespaces = True
-    # The last piece is <mask>.
     special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
     for number, (text, score) in enumerate(weights.iterate_pieces()):
         piece = model.pieces.add(piece=text, score=score)

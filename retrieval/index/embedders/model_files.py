@@ -30,10 +30,7 @@ EXPORTS_8_BIT = (
 
 
 def find_package(name: str) -> Path | None:
-    """Return the folder of a Python package; None if it is not installed.
-
-    The package is not imported, because that might load a framework.
-    """
+    """Return the folder of a Python package without importing it; None if it is not installed."""
     spec = importlib.util.find_spec(name)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     return next(map(Path, folders), None)
@@ -71,7 +68,7 @@ def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Return the folder's tokenizer, without truncation and padding. Raises: ValueError."""
-    # This import takes tens of MiB, so it is not at the top.
+    # Imported here because it takes tens of MiB.
     from tokenizers import Tokenizer
 
     try:
@@ -147,7 +144,7 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The hub client has two progress bars. Only the one in bytes is used, as the other counts files.
+            # The hub client has two progress bars; the other one counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

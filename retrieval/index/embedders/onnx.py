@@ -45,7 +45,7 @@ class Runtime(Protocol):
         """Return the unit vector of ``prompt`` followed by ``text``. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, as :meth:`TextEmbedder.count_tokens`."""
+        """Return the number of tokens of each text."""
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
@@ -59,7 +59,7 @@ def _show_progress() -> Callable[[str, int, int], None]:
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     """Base class of embedders that run in this process. They are safe for threads and forks.
 
-    A text's vector does not depend on other texts in the same call.
+    A text's vector does not depend on other texts in the same call. An empty text also has a vector.
     """
 
     prompts: Prompts
@@ -99,7 +99,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return self._get_runtime().count_tokens(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors of the texts, shape (len(texts), dimension). An empty text also has a vector.
+        """Return unit vectors of the texts, shape (len(texts), dimension).
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
@@ -113,7 +113,6 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the question's unit vector, shape (dimension,). Raises: EmbeddingFailed, ImproperEmbedder."""
         return self._get_runtime().embed_sentence(text, self.prompts.query)
 
     def _get_runtime(self, progress: Callable[[str], None] | None = None) -> Runtime:
@@ -133,7 +132,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
             self._write_graph(progress)
         try:
             return open_session(str(self.graph_path))
-        except Exception:  # The exceptions of ONNX Runtime have no common base class.
+        except Exception:  # ONNX Runtime's exceptions have no common base class.
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
         return open_session(str(self.graph_path))
@@ -233,7 +232,7 @@ class LocalEmbedder(OnnxEmbedder):
             tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
             raise
-        except Exception as error:  # The exceptions of ONNX Runtime have no common base class.
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class.
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
@@ -266,7 +265,7 @@ class LocalEmbedder(OnnxEmbedder):
         return output, finish
 
     def build_graph(self) -> bytes:
-        # These imports take tens of MiB, so they are not at the top.
+        # Imported here because they take tens of MiB.
         from safetensors.numpy import load_file
 
         from retrieval.index.embedders.graph import EncoderShape, build_encoder

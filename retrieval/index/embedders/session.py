@@ -34,7 +34,7 @@ def open_session(source: str | bytes) -> Any:
     """Open a session that starts no threads of its own."""
     # A telemetry thread would delay the end of a forked process.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    # This import takes tens of MiB, so it is not at the top.
+    # Imported here because it takes tens of MiB.
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -131,7 +131,7 @@ def embed(
     """
     try:
         ((found,),) = session.run(outputs, feed)
-    except Exception as error:  # The exceptions of ONNX Runtime have no common base class.
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class.
         raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {tokens} tokens: {error}") from error
     vector = pool(found)
     if not np.isfinite(vector).all():

@@ -100,10 +100,7 @@ def compare_profiles(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Return the results of both search profiles.
-
-    The searches run one after the other. The first fills caches, so it takes longer.
-    """
+    """Return the results of both search profiles. The first search fills caches, so it takes longer."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 

@@ -130,7 +130,7 @@ class _PairRuntime:
         encoding = self.tokenizer.encode(replace_surrogates(query), replace_surrogates(text))
         try:
             outputs = self.session.run(None, build_model_inputs(encoding, self.inputs))
-        except Exception as error:  # The exceptions of ONNX Runtime have no common base class.
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class.
             raise RerankFailed(
                 f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"
             ) from error
@@ -174,7 +174,7 @@ def _load_model(folder: Path) -> _PairRuntime:
         tokenizer.enable_truncation(tokens)
         session = open_session(str(export))
         return _PairRuntime(session, tokenizer, read_input_types(session), is_sigmoid)
-    except Exception as error:  # The exceptions of ONNX Runtime have no common base class.
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class.
         raise ImproperlyConfigured(
             f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}): it must score a pair of texts with one number."

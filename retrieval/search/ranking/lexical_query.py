@@ -127,7 +127,6 @@ def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
 
     Common terms are not enough.
     """
-    # The tsquery is smallest if terms that add most to scores come first.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
     # While the tsquery is too large, its last term is removed, and its bound counts for every passage. The tsquery then

@@ -101,7 +101,6 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
-        # An error of one retriever must not stop the other.
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:

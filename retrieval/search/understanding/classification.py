@@ -23,7 +23,6 @@ from retrieval.types import Classification, QueryClass
 # rules match it in lower case.
 AS_TYPED = frozenset({"error message", "identifier"})
 
-# The rule of questions such as "How do I …".
 HOW_TO = "how-to words"
 # The first matching rule decides. `retrieval/text/languages/` has the patterns.
 RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (

@@ -23,7 +23,6 @@ def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Re
     try:
         correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
-        # The keyword retriever reads the same database tables and reports the failure.
         logger.warning("The spelling of a question was not checked: %s", error)
         return reformulation
     if correction is None:

@@ -216,10 +216,7 @@ def read_document_frequencies(
 
 
 def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
-    """Return the lexemes with ``shortest`` to ``longest`` letters and the same first letter as ``lexeme``.
-
-    The database sends them as one string, which is faster than rows.
-    """
+    """Return the lexemes with ``shortest`` to ``longest`` letters and the same first letter as ``lexeme``."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT string_agg(lexeme, E'\\n') FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
