@@ -12,7 +12,7 @@ from django.urls import reverse
 LONGEST_QUERY = 2000
 
 
-def write_search(
+def build_curl_command(
     request: HttpRequest,
     query: str,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval.normalization import scale_to_unit_interval, z_scores
+from retrieval.normalization import compute_z_scores, scale_to_unit_interval
 from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMethod
 
 
@@ -46,7 +46,7 @@ def _scale_scores(results: RetrieverResults) -> dict[int, float]:
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
     """Return z-scores of all candidates. A candidate without a score gets the retriever's lowest score."""
     lowest = min(results.known.values(), default=0.0)
-    return z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
+    return compute_z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
 
 
 def _take_scores(results: RetrieverResults) -> dict[int, float]:

@@ -28,7 +28,7 @@ def scale_to_unit_interval(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (score - low) / (high - low) for key, score in scores.items()}
 
 
-def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
+def compute_z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     """Return (score - mean) / population standard deviation. Equal scores are all 0; {} gives {}.
 
     Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.

@@ -15,7 +15,7 @@ from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import read_last_counts
 from retrieval.documents.storage import get_document_storage
 from retrieval.index import embedder_choice
-from retrieval.index.active_embedder import searches_former
+from retrieval.index.active_embedder import searches_old_vectors
 from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.index.distribution import list_nodes as cluster_nodes
 from retrieval.models import Draft, Embedder
@@ -78,7 +78,7 @@ def check_embedder() -> Finding:
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
-        if searches_former(configured.name):
+        if searches_old_vectors(configured.name):
             return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if find_calibration(configured.name) is None:
@@ -122,7 +122,7 @@ def check_files() -> Finding:
 
 
 @MACHINE.check("sandbox")
-def file_sandbox() -> Finding:
+def check_file_sandbox() -> Finding:
     state = sandbox.read_sandbox_state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")

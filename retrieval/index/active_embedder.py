@@ -170,7 +170,7 @@ _adopting = threading.Lock()
 def _open_chosen_embedder() -> None:
     def adopt() -> None:
         try:
-            embedder_choice.adopt_chosen()
+            embedder_choice.load_chosen_embedder()
         except (RagsiteError, ImproperlyConfigured) as error:
             logger.warning("The chosen embedder cannot be opened: %s", error)
         finally:
@@ -181,14 +181,14 @@ def _open_chosen_embedder() -> None:
         threading.Thread(target=adopt, name="adopt embedder", daemon=True).start()
 
 
-def searches_former(embedder: str) -> bool:
+def searches_old_vectors(embedder: str) -> bool:
     return _served.get(embedder, False)
 
 
-def is_lagging(collections: Sequence[int]) -> bool:
+def has_passages_without_vectors(collections: Sequence[int]) -> bool:
     """Return whether this process searches old vectors, and new passages of these collections have none."""
     configured = embedder_choice.get_embedder().name
-    if not searches_former(configured):
+    if not searches_old_vectors(configured):
         return False
     ((found,),) = fetch_rows(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("

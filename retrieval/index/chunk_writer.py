@@ -91,7 +91,7 @@ def _list_text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, 
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
-def find_configuration(document: Document) -> str:
+def find_text_search_configuration(document: Document) -> str:
     """Return PostgreSQL's text-search configuration (a language) for the document's passages.
 
     If the collection's setting is `auto`, the document's language decides. A language without a configuration gets
@@ -107,7 +107,7 @@ def find_configuration(document: Document) -> str:
     return next((CONFIGURATION_BY_CODE[code].value for code, _ in counted), TextSearchConfiguration.ENGLISH.value)
 
 
-def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
+def add_text_search_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
     """Add names to a collection's text-search configurations. The caller must lock and save ``statistics``."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
@@ -240,7 +240,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         else:
             added.append((ordinal, new))
     # The statistics are locked after the slow work, so that several documents can be written at once.
-    configuration = find_configuration(document)
+    configuration = find_text_search_configuration(document)
     weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
@@ -258,8 +258,8 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, length in rows)
     if added:
-        add_configurations(statistics, [configuration])
-    count_lexemes(ids, sign=1)
+        add_text_search_configurations(statistics, [configuration])
+    update_document_frequencies(ids, sign=1)
     statistics.version += 1
     statistics.save()
     return len(moved)
@@ -283,7 +283,7 @@ def remove_chunks(document: Document) -> None:
         statistics.save()
 
 
-def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
+def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
     """Replace the questions that a curator entered for a passage, in one transaction.
 
     Raises: Chunk.DoesNotExist if the document no longer has the passage.
@@ -294,7 +294,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         )
         statistics = lock_statistics(document.collection_id)
         stored = document.chunks.get(pk=chunk.pk)
-        count_lexemes([stored.pk], sign=-1)
+        update_document_frequencies([stored.pk], sign=-1)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -311,13 +311,13 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 build_analysis_parameters(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
-                    stored.configuration or find_configuration(document),
+                    stored.configuration or find_text_search_configuration(document),
                 )
                 # If the statistics were lost, the length is 1 until `reconcile` repairs them.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
-        count_lexemes([stored.pk], sign=1)
+        update_document_frequencies([stored.pk], sign=1)
         statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
         statistics.version += 1
         statistics.save()
@@ -382,7 +382,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     """Delete the passages, and subtract them from ``statistics``, which the caller must lock and save."""
     if not chunk_ids:
         return
-    count_lexemes(chunk_ids, sign=-1)
+    update_document_frequencies(chunk_ids, sign=-1)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
     if statistics.chunks < len(lengths):
         logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
@@ -391,7 +391,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
-def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
+def update_document_frequencies(chunk_ids: list[int], *, sign: int) -> None:
     """Add the passages' words to the document frequencies (``sign`` 1), or subtract them (-1).
 
     The caller must lock the statistics. A frequency that would be negative becomes 0, and is logged.

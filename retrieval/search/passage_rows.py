@@ -15,8 +15,8 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
-from retrieval.text.block import from_rows
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
+from retrieval.text.block import read_stored_blocks
+from retrieval.text.questions import LEAST_LIKENESS, have_same_kind_and_codes, normalize_question
 from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
     try:
         vector = encode_query(question)
         for pk, wordings in given.items():
-            alike = [wording for wording in wordings if ask_alike(question, wording)]
+            alike = [wording for wording in wordings if have_same_kind_and_codes(question, wording)]
             if any(
                 calibration.convert_to_likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike
             ):
@@ -179,6 +179,6 @@ def _build_passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])
-    values["blocks"] = from_rows(rows, start)
+    values["blocks"] = read_stored_blocks(rows, start)
     values["page_unit"] = get_page_unit(values["page_unit"])
     return Passage(**values)

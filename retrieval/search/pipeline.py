@@ -24,7 +24,7 @@ from core.read_once import read_once
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.active_embedder import begin_encoding, is_lagging
+from retrieval.index.active_embedder import begin_encoding, has_passages_without_vectors
 from retrieval.index.closeness import find_current_calibration
 from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
@@ -48,7 +48,7 @@ from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResul
 from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
-from retrieval.search.understanding.named_subject import name_subject
+from retrieval.search.understanding.named_subject import add_earlier_code
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
@@ -222,7 +222,7 @@ def _prepare_question(
         if reformulator is not None:
             reformulation = reformulator.reformulate(text, history)
         if reformulator is None or reformulation.notice:
-            named = name_subject(reformulation.query, history)
+            named = add_earlier_code(reformulation.query, history)
             if named == reformulation.query:
                 joined_with = history
             else:
@@ -334,7 +334,7 @@ def _build_result(
         reformulation=question.reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        is_partly_encoded=plan.weights.vector > 0 and is_lagging(filters.collections),
+        is_partly_encoded=plan.weights.vector > 0 and has_passages_without_vectors(filters.collections),
         joined_query=question.joined,
         named_collections=question.named_collections,
     )

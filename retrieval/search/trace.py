@@ -126,7 +126,7 @@ class SearchResult:
     trace: SearchTrace
 
 
-def hit_as_json(hit: Hit) -> dict[str, object]:
+def convert_hit_to_json(hit: Hit) -> dict[str, object]:
     passage = hit.passage
     candidate = to_json(hit.candidate)
     del candidate["dropped"]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.grammar import Condition, TableReading, interpret_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
 from retrieval.tables.linking import Kind, link_question
-from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.matching_rows import read_row_selection
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
@@ -52,9 +52,9 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
 
     ``near_rows`` are the ordinals (from 0) of rows that a search found, best first.
     """
-    is_certain = read_question(question, table) is not None
-    reading = read_loosely(question, table, nearness)
-    rows = [row for row in _load_rows(reading, table) if row.is_of_data]
+    is_certain = interpret_question(question, table) is not None
+    reading = interpret_question_loosely(question, table, nearness)
+    rows = [row for row in _load_rows(reading, table) if row.is_data_row]
     matching = rows
     conditions: list[Condition] = []
     for condition in reading.conditions:
@@ -90,7 +90,7 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
     )
 
 
-def weigh_names(question: str, table: KnownTable) -> float:
+def score_named_words(question: str, table: KnownTable) -> float:
     """Return a number that is higher if the question is more likely about the table.
 
     Each cell or column that the question names adds 1. Each word of the table's caption in the question adds .5.
@@ -102,7 +102,7 @@ def weigh_names(question: str, table: KnownTable) -> float:
     return weight
 
 
-def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
     """Return what the question asks of the table: conditions, columns and an order.
 
     If not all words of the question are understood, the columns and cells that it names decide. If it asks for "the
@@ -120,9 +120,9 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
 
         return max(columns, key=key)
 
-    reading = read_question(question, table)
+    reading = interpret_question(question, table)
     if reading is None or reading.operation is Operation.COMPARE:
-        reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
+        reading = read_row_selection(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
         if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:

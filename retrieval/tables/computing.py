@@ -60,7 +60,7 @@ def _find_matching(reading: TableReading, conditions: Sequence[Condition], table
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
-        if not row.is_of_data:
+        if not row.is_data_row:
             continue
         held = [condition.is_met_by(row.values[condition.column]) for condition in conditions]
         if False in held:

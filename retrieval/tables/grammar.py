@@ -117,7 +117,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
-def read_question(question: str, table: KnownTable) -> TableReading | None:
+def interpret_question(question: str, table: KnownTable) -> TableReading | None:
     spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
@@ -339,7 +339,7 @@ class _Reader:
             return None
         if not self._is_number(column) or column in self.table.year_columns:
             return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
-        if self.table.is_ordinal(column) or is_distinct:
+        if self.table.is_ordinal_column(column) or is_distinct:
             return None
         if is_total:
             return TableReading(Operation.SUM, conditions, order=column)
@@ -361,7 +361,7 @@ class _Reader:
         if len(columns) != 1:
             return None
         column = self._only(columns[0])
-        if not self._is_number(column) or self.table.is_ordinal(column):
+        if not self._is_number(column) or self.table.is_ordinal_column(column):
             return None
         # "What does salary mean?" does not ask for a mean.
         if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
@@ -381,7 +381,7 @@ class _Reader:
             order = self.table.measure_columns[0]
         else:
             return None
-        if not self._is_number(order) or self.table.is_ordinal(order):
+        if not self._is_number(order) or self.table.is_ordinal_column(order):
             return None
         others = [at for at in columns if at not in ranking]
         if any(at and not self._is_asked(at) for at in others):
@@ -407,6 +407,6 @@ class _Reader:
         if named[1].column != column or any(other != column for other in others):
             return None
         order = self._only(numbers[0])
-        if self.table.is_ordinal(order):
+        if self.table.is_ordinal_column(order):
             return None
         return TableReading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)

@@ -36,7 +36,7 @@ class KnownRow:
     values: tuple[CellValue, ...]
 
     @property
-    def is_of_data(self) -> bool:
+    def is_data_row(self) -> bool:
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return not any(
             (key := keep_letters_and_digits(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
@@ -133,7 +133,7 @@ class KnownTable:
     @cached_property
     def data_row_count(self) -> int:
         """The number of rows, without rows of totals. In a long table, rows of totals are counted too."""
-        return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
+        return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
     @cached_property
     def subject_column(self) -> int | None:
@@ -141,7 +141,9 @@ class KnownTable:
 
         Otherwise None.
         """
-        texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
+        texts = (
+            at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal_column(at)
+        )
         first = next(texts, None)
         return first if first is not None and self.has_unique_cells(first) else None
 
@@ -167,7 +169,7 @@ class KnownTable:
     def has_unique_cells(self, at: int) -> bool:
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
-            if row.is_of_data:
+            if row.is_data_row:
                 if is_empty(row.values[at]) or row.values[at] in seen:
                     return False
                 seen.add(row.values[at])
@@ -177,11 +179,11 @@ class KnownTable:
     def year_columns(self) -> frozenset[int]:
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
-            if row.is_of_data:
+            if row.is_data_row:
                 columns = {at for at in columns if len(find_years(row.values[at])) == 1}
         return frozenset(columns)
 
-    def is_ordinal(self, at: int) -> bool:
+    def is_ordinal_column(self, at: int) -> bool:
         words = self.list_column_words(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
@@ -189,7 +191,7 @@ class KnownTable:
     def measure_columns(self) -> Sequence[int]:
         """The columns of numbers that can be ranked. Columns of ranks, identifying numbers and years are left out."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
-        return [at for at in numbers if not self.is_ordinal(at)]
+        return [at for at in numbers if not self.is_ordinal_column(at)]
 
     @cached_property
     def day_columns(self) -> Sequence[int]:
@@ -202,22 +204,22 @@ class KnownTable:
 
     @cached_property
     def _column_words(self) -> Sequence[Sequence[str]]:
-        return [self._find_list_column_words(at) for at in range(len(self.columns))]
+        return [self._find_column_words(at) for at in range(len(self.columns))]
 
-    def _find_list_column_words(self, at: int) -> list[str]:
+    def _find_column_words(self, at: int) -> list[str]:
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
         words = split_name(_NOTE.sub("", column.name))
         if len(words) > 1 and words[-1] == column.unit:
             words = words[:-1]
-        return [name_word(word) for word in words if word not in JOINING]
+        return [normalize_column_word(word) for word in words if word not in JOINING]
 
 
 _SAME_WORDS = {"percentag": "percent", "pct": "percent"} | dict.fromkeys(read_words("tables", "nations"), "nation")
 
 
-def name_word(word: str) -> str:
+def normalize_column_word(word: str) -> str:
     """Return a form that is equal for singular, plural and synonyms, to compare questions with column names."""
     found = make_singular(word)
     return _SAME_WORDS.get(found, found)

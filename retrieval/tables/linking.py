@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from retrieval.tables.known_tables import KnownTable, name_word
+from retrieval.tables.known_tables import KnownTable, normalize_column_word
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
 from retrieval.tables.names import YEAR, QuestionToken, make_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
@@ -169,7 +169,7 @@ def _name_words(norms: Sequence[str]) -> tuple[str, ...]:
     is_grammar = len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}
     if is_grammar or norms[0] in JOINING or norms[-1] in JOINING:
         return ()
-    return tuple(sorted(name_word(norm) for norm in norms if norm not in JOINING))
+    return tuple(sorted(normalize_column_word(norm) for norm in norms if norm not in JOINING))
 
 
 def _cell_key(text: str, norms: Sequence[str]) -> str:

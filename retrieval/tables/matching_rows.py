@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
-from retrieval.tables.known_tables import KnownTable, name_word
+from retrieval.tables.known_tables import KnownTable, normalize_column_word
 from retrieval.tables.lexicon import Word
 from retrieval.tables.linking import Kind, QuestionSpan, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
@@ -18,7 +18,7 @@ _SHORTEST_BEGINNING = 4
 Choose = Callable[[Sequence[int]], int]
 
 
-def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
+def read_row_selection(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
     """Return conditions, or an order, by which the question selects rows; None if it has neither.
 
     ``choose`` picks one of several possible columns.
@@ -39,7 +39,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
-def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
+def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
     """Return whether each word of the question is used by ``reading`` or occurs in the name of a column.
 
     The result is False if the question only names cells, because their words may occur in a question about anything.
@@ -57,7 +57,7 @@ def is_understood(question: str, table: KnownTable, reading: TableReading) -> bo
 def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
     if span.kind not in (Kind.COLUMN, Kind.OTHER):
         return ()
-    return tuple(name_word(token.norm) for token in tokenize(question[span.start : span.end]))
+    return tuple(normalize_column_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
 
 def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

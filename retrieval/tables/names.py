@@ -89,7 +89,7 @@ def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(make_singular, [*words, *(word for name in columns for word in split_name(name))])))
 
 
-def show_name(name: str) -> str:
+def format_column_name(name: str) -> str:
     """Return a column's name as words, without its unit: "max pressure" for ``max_pressure_bar``. RPM stays RPM."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
@@ -100,8 +100,8 @@ def show_name(name: str) -> str:
     return " ".join(words) or name
 
 
-def format_label(name: str) -> str:
+def format_column_label(name: str) -> str:
     """Return a column's name as words, with its unit: "weight (g)" for ``weight_g``."""
-    shown, words = show_name(name), split_name(name)
+    shown, words = format_column_name(name), split_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown

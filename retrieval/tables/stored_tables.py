@@ -93,7 +93,7 @@ _MOST_ROWS_KEPT = 1_000
 _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
-def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
+def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
     """Return the tables that the question may be about.
 
     They are the tables in the hits, in the order of the hits, then other tables of the first hits' documents.
@@ -125,7 +125,7 @@ def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None
     return None if found is None else _load_table(found, found.edition, _find_labels(tokenize(question)))
 
 
-def name_tables(
+def list_table_names(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
     """Return caption and column names of at most ``most`` tables in the passages' documents.
@@ -169,7 +169,7 @@ def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
-def load_known(table: Table) -> KnownTable:
+def load_known_table(table: Table) -> KnownTable:
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
     return _load_table(found, found.edition, ())
 

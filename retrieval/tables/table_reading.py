@@ -306,7 +306,7 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
     return TableGridRow(offset + begin, offset + begin + len(stripped), tuple(cells))
 
 
-def show_cell(text: str) -> str:
+def format_cell(text: str) -> str:
     """Return a cell's text without Markdown. A single asterisk or underscore stays, as in ``name:"IMG_*"``."""
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
     return strip_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})

@@ -55,7 +55,7 @@ Row: TypeAlias = list[int | str | None]
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
-def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
+def read_stored_blocks(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     return tuple(
         Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
         for start, end, letter, heading, section_end, *lead_in in rows

@@ -217,7 +217,7 @@ class ExtractionLimits:
     max_member_bytes: int = 100_000_000
 
 
-def too_much_text(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+def build_too_much_text_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} holds more than {limits.max_text_chars:,} characters of text: "
         "split it into smaller files and upload those."

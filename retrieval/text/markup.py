@@ -51,7 +51,7 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
     return _TASK.sub(r"\1", text)
 
 
-def open_notes(text: str) -> str:
+def convert_notes(text: str) -> str:
     """Convert MkDocs notes to paragraphs below a bold title."""
     lines: list[str] = []
     depths: list[tuple[int, int]] = []

@@ -27,7 +27,7 @@ def normalize_question(question: str) -> str:
     return " ".join(words) or " ".join(question.split())
 
 
-def ask_alike(one: str, other: str) -> bool:
+def have_same_kind_and_codes(one: str, other: str) -> bool:
     return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
 
 

@@ -22,7 +22,7 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
-from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, replace_surrogates
+from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, release_freed_memory, replace_surrogates
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -185,7 +185,7 @@ class MultilingualE5(OnnxEmbedder):
     def open(self, progress: Callable[[str], None]) -> E5Runtime:
         weights = self._verified_weights()
         runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
-        give_memory_back()
+        release_freed_memory()
         return runtime
 
     def build_graph(self) -> bytes:

@@ -45,7 +45,7 @@ def open_session(source: str | bytes) -> Any:
     # Memory patterns take memory for each length of text, and save no time.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    give_memory_back()
+    release_freed_memory()
     return session
 
 
@@ -75,7 +75,7 @@ def _reset_after_fork() -> None:
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def give_memory_back() -> None:
+def release_freed_memory() -> None:
     """Return freed memory to the system, because glibc keeps tens of MiB after a model is loaded."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

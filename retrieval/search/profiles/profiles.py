@@ -130,7 +130,7 @@ def find_published_version() -> SearchProfileVersion | None:
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
-def name_version(version: SearchProfileVersion) -> NamedProfile:
+def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
     """Return the settings of a stored version with its name. Raises: ImproperProfile if they cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 

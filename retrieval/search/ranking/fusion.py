@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from retrieval.fusion_methods import METHODS, RetrieverResults
-from retrieval.normalization import compute_standard_deviation, z_scores
+from retrieval.normalization import compute_standard_deviation, compute_z_scores
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
@@ -58,7 +58,7 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)
     head = fused[: settings.rerank_depth]
-    known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
+    known = compute_z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
     unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     reranked = []

@@ -18,7 +18,7 @@ from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_
 from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.search.understanding.vocabulary import (
     Expansion,
-    expand_term,
+    find_similar_lexemes,
     find_unknown_terms,
     read_document_frequencies,
 )
@@ -304,7 +304,9 @@ def build_queries(
                 meant := tuple(
                     expansion
                     for lexeme in of_word.get(configuration, ())
-                    for expansion in expand_term(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                    for expansion in find_similar_lexemes(
+                        typed, lexeme, configuration, pks, collection_ids, passages, readers
+                    )
                 )
             )
         }

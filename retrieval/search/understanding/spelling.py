@@ -49,7 +49,7 @@ def tokenize_question(question: str) -> list[Token]:
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
-def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
+def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is surely ``meant`` with one typing error. Both are in lower case.
 
     Two exchanged neighbouring letters are sure. A missing or extra letter is sure only if ``typed`` is no word of the
@@ -103,7 +103,7 @@ class Vocabulary(Protocol):
     def find_near_words(self, word: str) -> Sequence[NearWord]:
         """Return words in the documents that are similar to ``word``, nearest first."""
 
-    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return how the documents spell each code, most frequent first. Codes are lower-case letters and digits."""
 
     def find_near_codes(self, code: str) -> Sequence[str]:
@@ -147,7 +147,7 @@ def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
         offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
     for token in _find_codes(question):
         code = _join(token.text)
-        if not vocabulary.find_written_codes([code]):
+        if not vocabulary.find_code_spellings([code]):
             near = vocabulary.find_near_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
@@ -171,7 +171,7 @@ def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary
     certain = [
         each
         for each in vocabulary.find_near_words(token.text)
-        if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
+        if is_certain_typing_error(typed, each.text.lower(), is_no_word=is_no_word)
     ]
     certain.sort(key=lambda each: -each.passages)
     if not certain or (len(certain) > 1 and certain[0].passages < _FAR_MORE_FREQUENT * certain[1].passages):
@@ -220,7 +220,7 @@ def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     if not any(character.isdigit() for character in question):
         return []
     spans = _find_code_spans(question)
-    written = vocabulary.find_written_codes(sorted(set(spans.values()))) if spans else {}
+    written = vocabulary.find_code_spellings(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
         ways = written.get(code, ())

@@ -86,7 +86,7 @@ def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) ->
     )
 
 
-def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
+def filter_visible_lexemes(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
     named = sorted(lexemes)
     if not readers or not named:
         return set(named)
@@ -140,7 +140,7 @@ def find_unknown_terms(
     return dict(list(unknown.items())[:MOST_TERMS])
 
 
-def expand_term(
+def find_similar_lexemes(
     typed: str,
     lexeme: str,
     configuration: str,
@@ -174,7 +174,7 @@ def _find_near(
     endings = min(LONGEST_ENDING, len(typed) - 1)
     shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
     longest = max(len(lexeme), len(typed)) + edits
-    candidates = find_alike(lexeme, shortest, longest, collections)
+    candidates = find_lexemes_by_length(lexeme, shortest, longest, collections)
     near = {}
     distances = compute_edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
@@ -211,11 +211,11 @@ def read_document_frequencies(
 ) -> dict[str, int]:
     """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
     frequencies = read_frequencies(collections, lexemes)
-    seen = filter_visible(frequencies, collections, readers)
+    seen = filter_visible_lexemes(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 
 
-def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
+def find_lexemes_by_length(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
     """Return the lexemes with ``shortest`` to ``longest`` letters and the same first letter as ``lexeme``."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -273,7 +273,7 @@ class CollectionVocabulary:
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
             for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
-                expansions = expand_term(
+                expansions = find_similar_lexemes(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
@@ -290,7 +290,7 @@ class CollectionVocabulary:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
         return sorted(near.values(), key=lambda each: (each.edits, -each.passages, each.text))
 
-    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+    def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
         known = read_document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._find_spellings(code))}
 
@@ -298,7 +298,7 @@ class CollectionVocabulary:
         edits = get_allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
-        alike = find_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
+        alike = find_lexemes_by_length(code, max(3, len(code) - edits), len(code) + edits, self._collections)
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
         distances = compute_edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
