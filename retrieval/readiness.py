@@ -1,5 +1,3 @@
-"""Checks for the readiness page: documents, the index and search."""
-
 from __future__ import annotations
 
 import logging
@@ -58,8 +56,7 @@ def check_nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# The result that is reported if the embedder hangs. It is computed earlier, because the check then has no time left for
-# a database query.
+# This result is reported if the embedder hangs. It is stored, because there is then no time for a database query.
 _without_embedder = Health.DEGRADED
 _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 

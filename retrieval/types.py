@@ -201,7 +201,7 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The documents that a user may read besides unrestricted ones: documents for ``groups``, and ``collections``."""
+    """The rights of a user: besides unrestricted documents, those for one of ``groups``, and all of ``collections``."""
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALIBRATION_VERSION = 2
-"""Raise it when a calibration has other figures; stored calibrations must then be fitted again."""
+"""Raise this number when a calibration has other figures. Stored ones must then be computed again."""
 KEPT_SECONDS = 30.0
 
 MOST_PASSAGES, FEWEST_PASSAGES = 240, 40
 BATCH = 16
 LEAST_SEPARATION = 0.7
-"""Below this separation the vectors do not show the topic of a question, on any scale."""
+"""Share of questions that must be closer to their own passage than to another. Otherwise the embedder is unusable."""
 
 Report = Callable[[str, int, int], None]
 

@@ -17,7 +17,7 @@ from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")
 WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
-"""The parser's kinds of words of letters; the parts of a hyphenated word, not the whole."""
+"""PostgreSQL's names for words of letters. A hyphenated word counts in its parts, not as a whole."""
 
 
 COLLECTIONS_KEPT = 64

@@ -1,5 +1,3 @@
-"""Read the versions of the collections and the active embedder, on which the results of a search depend."""
-
 from __future__ import annotations
 
 import logging

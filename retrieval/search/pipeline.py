@@ -72,9 +72,9 @@ start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 # Numbers that are added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question
 # names the passage's collection. SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites its collection or document.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# The passage contains a code from the question, such as a part number.
+# Boost of a passage that contains a code from the question, such as a part number. The unit is as above.
 NAMED_CODE = 4.0
-# A curator entered this question for the passage. The boost outweighs all other scores.
+# Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
 
 
@@ -264,7 +264,7 @@ def _retrieve_and_fuse(
 ) -> _Found:
     """Search the question, alone and joined with previous questions, and fuse the results of both retrievers.
 
-    If the question begins a new subject, the results with previous questions are dropped. Raises: SearchUnavailable.
+    If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
@@ -365,10 +365,6 @@ def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[Me
 def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
-    """Return the searches in which at least one retriever succeeded, with weights that sum to 1.
-
-    Raises: SearchUnavailable if there is none.
-    """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = choose_search_weights(texts[0])
     answered = [
@@ -464,10 +460,6 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return all candidates.
-
-    The first ``top_k`` above the score threshold get a rank, all others a reason in ``dropped``.
-    """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

@@ -12,7 +12,7 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each search uses two of the retrievers' 16 threads. The other threads are for searches of answers.
+# Each search uses two of the retrievers' 16 threads. The others are for searches that answers need.
 SEARCHES_AT_ONCE = 2
 # A small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS. More requests are refused at once, so
 # that the processor is free for pages.

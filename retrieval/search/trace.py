@@ -37,7 +37,7 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The versions of what a search depends on, at the time of the search.
+    """The embedder, and the versions of the collections, at the time of a search.
 
     ``versions`` maps each collection's id, as text, to `CollectionStatistics.version`.
     """

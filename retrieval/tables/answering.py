@@ -85,7 +85,6 @@ _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """Return the computed result with the offsets of its cells; None if the table was deleted while it was computed."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None

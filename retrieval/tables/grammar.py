@@ -262,7 +262,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Add a condition "yes", "no" or 0 for the column named at this span, as in "with nougat" or "no alcohol"."""
+        """Add a condition "yes", "no" or 0 for a column that is named, as in "with nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind

@@ -46,7 +46,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # The span is a word of the table's caption, so it means the table's rows.
+    # A question's word that is in the table's caption means the rows of the table.
     ROWS = auto()
     FILLER = auto()
 

@@ -193,10 +193,7 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """Yield all rows with the values of the ``wanted`` columns and of the first two columns.
-
-    The first two columns are needed, because they show whether a row is a row of totals.
-    """
+    """Yield all rows with the values of the ``wanted`` columns, and of the first two, which show rows of totals."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]

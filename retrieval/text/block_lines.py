@@ -33,7 +33,7 @@ _LONGEST_SNIFF = 2_000
 
 
 BULLET = -1
-"""The number of every item of a bulleted list."""
+"""All items of a bulleted list have this number."""
 
 
 def read_item(body: str) -> int | None:

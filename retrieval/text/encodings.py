@@ -9,7 +9,8 @@ import webencodings
 # The WHATWG standard lacks these code pages, which mails use.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# It matches between two encoded words (RFC 2047) in a mail header. The next pattern matches parameters (RFC 2231).
+# The first pattern matches two adjacent encoded words (RFC 2047) in a mail header, the second encoded words and
+# parameters (RFC 2231).
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 

@@ -12,7 +12,7 @@ import unicodedata
 from retrieval.text.word_lists import fill_in
 
 LEAST_LIKENESS = 0.9
-"""The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
+"""Least likeness (1 is equal) of questions that ask the same: a cosine of 0.981 with multilingual-e5-small."""
 
 # "How many" also matches "how", so it is first: the first kind counts if two match at the same word.
 _KINDS = {

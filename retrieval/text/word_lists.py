@@ -3,16 +3,16 @@ r"""Read the word lists of each language from the TOML files in `languages/`. PU
 A file has these sections; a language can lack any of them:
 
 - ``language``: common words, by which a text's language is recognised;
-- ``questions``: words and beginnings of questions and greetings, and words that point at earlier questions;
-- ``tables``: the words of questions about tables, and words of column names and cells;
-- ``classification``: the patterns of the classes of questions, by rule;
-- ``injection``: the patterns of questions that instruct the site, by rule;
-- ``instructions``: the patterns of sentences in documents that address a language model, by rule;
+- ``questions``: words that begin questions and greetings, or point at earlier questions;
+- ``tables``: words of questions about tables, of column names and of cells;
+- ``classification``: patterns of the classes of questions, by rule;
+- ``injection``: patterns of questions that instruct the site, by rule;
+- ``instructions``: patterns of sentences in documents that address a language model, by rule;
 - ``answers``: words of a model's sentences about its sources, of refusals and before citations;
 - ``documents``: content words, and words of headings, lists and pages.
 
 Only keys in the English file are allowed. Words are separated by blanks, phrases and alternatives by ``|``. In a
-pattern, ``<name>`` is replaced by the alternatives under that name in ``sets``. A language without them uses those of
+pattern, ``<name>`` is replaced by the alternatives under that name in ``sets`` of the language or, if it has none, of
 all languages.
 """
 

@@ -239,9 +239,9 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        If the model's files name a pooling (a way to join token vectors), the last layer is pooled. Otherwise the
-        sentence vector is used or, without one, the mean of the last layer. Raises: ValueError if both outputs are
-        missing; the errors of :meth:`Dense.load`.
+        The last layer is used if the model's files name a pooling (a way to join token vectors). Otherwise the sentence
+        vector is used or, if there is none, the mean of the last layer. Raises: ValueError; the errors of
+        :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []

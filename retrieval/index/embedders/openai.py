@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
-"""A person waits for a query; an ingestion task can wait for a server, and is retried as a whole."""
+"""A question has fewer attempts, because a user waits. The task that encodes documents is retried as a whole."""
 
 BATCH_SIZE, PAUSE_SECONDS = 64, 0.5
 TOO_MANY_STATUSES = frozenset({400, 413, 422})
-"""Servers answer so to too many texts at once; Text Embeddings Inference accepts 32."""
+"""Servers refuse too many texts in one request by these statuses. Text Embeddings Inference accepts 32."""
 
 LARGEST_VECTOR_BYTES = 256 * 1024
-"""The largest size of a vector in JSON: 4,096 numbers of 25 characters take less than half."""
+"""Limit for one vector in JSON: 4,096 numbers of 25 characters take less than half."""
 
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 

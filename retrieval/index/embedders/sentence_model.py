@@ -92,7 +92,7 @@ class Dense:
 
 
 _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, "lasttoken": Pooling.LAST}
-"""Newer versions write these values of a single key."""
+"""Newer versions of sentence-transformers write one of these values instead of a flag for each pooling."""
 
 
 @dataclass(frozen=True, slots=True)

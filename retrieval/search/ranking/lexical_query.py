@@ -129,7 +129,7 @@ def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
     """
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # While the tsquery is too large, its last term is removed, and its bound counts for every passage. The tsquery then
+    # While the tsquery is too large, its last term is removed, as if every passage contained the term. The tsquery then
     # matches more passages than needed, but misses none.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]

@@ -64,8 +64,8 @@ def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0
 
 
 # A word that no document contains is replaced by similar words, as by Elasticsearch's fuzziness AUTO. The length
-# decides how many letters may be changed. The first letter must match, and there are at most 50 replacements. An index
-# on first letter and length reduces 300,000 lexemes to a few thousand.
+# decides how many letters may be changed. The first letter must match, which reduces 300,000 lexemes to a few thousand.
+# There are at most 50 replacements.
 #
 # A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the typed word is also
 # compared with each lexeme plus the typed word's ending, *hospit* + *al*. Words with digits are not replaced, because a
@@ -181,7 +181,7 @@ def _find_near(
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
     of_typed = compute_edit_distances(typed, candidates, endings=endings)
-    # Few letters of a short lexeme may be changed, because it is near many words by chance.
+    # A short lexeme is near many words by chance, so fewer of its letters may be changed.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
     allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
