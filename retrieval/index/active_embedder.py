@@ -74,7 +74,7 @@ def encode_query(text: str) -> Vectors:
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
         begun = _begun.pop(key)
-        # A conversion that still waits for a thread is cancelled, because it is faster here.
+        # A conversion that still waits for a thread is cancelled and done here, which is faster.
         known = embedder.embed_query(text) if begun is None or begun.cancel() else begun.result()
         _queries.put(key, known)
     return known

@@ -46,7 +46,7 @@ _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the statistics of the collections, sorted by id. They are read once in a search."""
+    """Return the statistics of the collections, sorted by id. A search reads them only once."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 

@@ -136,7 +136,8 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    Each list in ``lists`` has the candidates of one search, best first, and the passages in ``tried``.
+    Each list in ``lists`` has the candidates of one search, best first. ``tried`` maps chunk ids to questions that are
+    only tried; ``lists`` contain these chunks too.
     """
 
     question: _Question

@@ -29,7 +29,7 @@ class Computed:
 
 
 def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Return the result; None if no row matches, or if a cell that decides cannot be compared."""
+    """Return the result; None if no row matches, or if a needed cell cannot be compared."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _find_matching(reading, reading.conditions, table)

@@ -41,7 +41,10 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
 
 
 def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
-    """Return the range of a table's header, or None: in Markdown with the line below it, in HTML the first row."""
+    """Return the range of a table's header, or None.
+
+    In Markdown it includes the line of dashes below; in HTML it is the first row.
+    """
     start, end = _find_body(text, block, origin)
     if block.kind == BlockKind.TABLE and text.startswith("<table", start):
         rows = list(islice(_HTML_ROW.finditer(text, start, end), 2))

@@ -88,7 +88,7 @@ def list_spellings(phrase: str) -> list[str]:
 
 
 def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word that has a digit: first in lower case without separators, then as written."""
+    """Yield each word with a digit as a pair: in lower case without separators, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):

@@ -32,7 +32,7 @@ _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 class UnknownWords(ValueError):
-    """An error: the file of a language has a key that no code reads."""
+    """An error: a language's file has a key that no code reads, or a pattern names an unknown set."""
 
 
 @functools.cache

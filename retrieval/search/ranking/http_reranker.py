@@ -23,7 +23,7 @@ LARGEST_ANSWER_BYTES = 8 * 2**20
 
 # The highest number of passages in one request: TEI's default limit, and a limit for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# Additional fields of a request, by server. vLLM refuses long texts, unless -1 lets it cut them at the model's limit.
+# Additional fields of a request, by server. -1 makes vLLM cut long texts at the model's limit, instead of an error.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},

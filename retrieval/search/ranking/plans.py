@@ -28,7 +28,7 @@ def build_plan(
     top_k: int | None = None,
     retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """Return the settings of one search with all its numbers. Raises: InvalidQuery unless 1 <= top_k <= depth."""
+    """Return the settings, weights and limits of one search. Raises: InvalidQuery unless 1 <= top_k <= depth."""
     wanted = settings.top_k if top_k is None else top_k
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
     if not 1 <= wanted <= depth:

@@ -1,7 +1,4 @@
-"""Write tsqueries in PostgreSQL's notation.
-
-Their lexemes are analysed already, and a cast to tsquery leaves them so.
-"""
+"""Write tsqueries in PostgreSQL's notation from analysed lexemes, which a cast to tsquery does not change."""
 
 from __future__ import annotations
 

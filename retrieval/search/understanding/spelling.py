@@ -43,9 +43,9 @@ def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Two exchanged letters are corrected in words of at least _SHORTEST_EXCHANGED letters, a missing or extra letter in
-# words of at least _SHORTEST_SLIP. In the latter case the last _ENDING letters must be equal, because another ending
-# may be another form of the word ("houses", "housed").
+# Two exchanged letters are corrected in words of at least _SHORTEST_EXCHANGED letters. A missing or extra letter is
+# corrected in words of at least _SHORTEST_SLIP, if the last _ENDING letters are equal. Another ending may be another
+# form of the word ("houses", "housed").
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
