@@ -19,7 +19,7 @@ from retrieval.index.chunk_writer import (
     LARGEST_DRIFT,
     NewChunk,
     describe_weighting,
-    find_configuration,
+    find_text_search_configuration,
     insert_chunks,
     lock_statistics,
     mean_length,
@@ -68,7 +68,7 @@ def replace_documents(
         while batch := list(islice(left, BATCH)):
             for document, new in zip(_save(collection, batch), batch, strict=True):
                 added = list(enumerate(new.chunks))
-                configuration = find_configuration(document)
+                configuration = find_text_search_configuration(document)
                 reference_length = reference_length or mean_length(document, added, configuration)
                 insert_chunks(document, added, embedder, reference_length, configuration)
         statistics = lock_statistics(collection.pk)

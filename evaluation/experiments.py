@@ -19,8 +19,8 @@ from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles.profiles import (
     BUILT_IN,
     NamedProfile,
+    build_named_profile,
     get_built_in_profile,
-    name_version,
     register_chooser,
 )
 
@@ -52,7 +52,7 @@ def choose_profile(subject: str) -> NamedProfile | None:
         return None
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
-        return name_version(version)
+        return build_named_profile(version)
     # The built-in profile's settings were stored when the experiment started, because a new release may change them.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 

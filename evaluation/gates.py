@@ -28,7 +28,7 @@ from evaluation.sets.resolution import hash_questions, list_measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.search.profiles.profiles import NamedProfile, active_profile, name_version
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, build_named_profile
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -108,7 +108,7 @@ def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
         candidate = GateSide(str(subject), now, subject)
         in_force = GateSide(str(told or _t("no instructions")), now, told)
     else:
-        candidate, in_force = GateSide(str(subject), name_version(subject), told), GateSide(str(now), now, told)
+        candidate, in_force = GateSide(str(subject), build_named_profile(subject), told), GateSide(str(now), now, told)
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
     return _compare(policy, candidate, in_force)

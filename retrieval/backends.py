@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def build_backend(setting: str, alias: str = "") -> Any:
-    """Return the backend that a setting names, or that it names for ``alias``.
+    """Create the object that a Django setting describes as {"BACKEND": dotted path, "OPTIONS": {...}}.
 
-    The setting is {"BACKEND": dotted path, "OPTIONS": {...}}, or a mapping from aliases to such. Raises:
-    ImproperlyConfigured.
+    If ``alias`` is given, the setting is a mapping from aliases to such descriptions. Raises: ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
     if alias:
@@ -46,7 +45,7 @@ def get_reformulator() -> QueryReformulator | None:
 
 @functools.cache
 def get_reranker(name: str) -> Reranker:
-    """Return the reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
+    """Return the reranker that the setting RERANKERS has under this name. Raises: ImproperlyConfigured."""
     built: Reranker = build_backend("RERANKERS", name)
     return built
 

@@ -1,4 +1,4 @@
-"""System checks, which report an unusable backend when the site starts, and not at the first question."""
+"""Django system checks that report an unusable backend when the site starts, and not at the first question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_backends(**_: Any) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
         except EmbeddingFailed:
-            pass  # before the first migration, there is no table of embedders
+            pass  # Before the first migration, there is no table of embedders.
     return messages
 
 
@@ -37,13 +37,12 @@ def check_calibration(**_: Any) -> list[CheckMessage]:
         if find_calibration(name) is None:
             return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
-        pass  # `check_backends` reports the error
+        pass  # `check_backends` reports this error.
     return []
 
 
 @register()
 def check_rerankers(**_: Any) -> list[CheckMessage]:
-    """Return the errors of all rerankers, because an admin may choose any of them."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

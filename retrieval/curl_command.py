@@ -1,5 +1,3 @@
-"""Write a search as a curl command, to copy into a terminal."""
-
 from __future__ import annotations
 
 import json
@@ -14,7 +12,7 @@ from django.urls import reverse
 LONGEST_QUERY = 2000
 
 
-def write_search(
+def build_curl_command(
     request: HttpRequest,
     query: str,
     *,
@@ -23,7 +21,7 @@ def write_search(
     top_k: int | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a curl command for this search with an explanation. It takes the API key from $API_KEY."""
+    """Return a curl command that sends this search to the API, to copy into a terminal. Its key is in $API_KEY."""
     body: dict[str, object] = {"query": query[:LONGEST_QUERY], "method": method or "default", "explain": True}
     if collection:
         body["collection"] = collection

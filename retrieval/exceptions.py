@@ -1,4 +1,4 @@
-"""Errors of retrieval. Each docstring says for whom the message is."""
+"""Errors of retrieval. Operators read their messages, unless the docstring names other readers."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class SearchBusy(SearchUnavailable):
 
 
 class RetrieverFailed(RagsiteError):
-    """An error: a retriever failed or was late. The operator reads the message."""
+    """An error: a retriever failed or exceeded its time limit."""
 
 
 class NodeLost(RetrieverFailed):
-    """An error: a database node did not answer a retriever. The operator reads the message, which names the node."""
+    """An error: a database node did not answer a retriever. The message names the node."""
 
 
 class RerankFailed(RagsiteError):
-    """An error: the reranker failed or was late. The operator reads the message."""
+    """An error: the reranker failed or exceeded its time limit."""
 
 
 class EmbeddingFailed(ServiceUnavailable):
-    """An error: the embedder returned no usable vector. The operator reads the message."""
+    """An error: the embedder returned no usable vector."""
 
 
 class ImproperEmbedder(RagsiteError):
-    """An error: the embedder's configuration is unusable. The operator reads the message."""
+    """An error: the embedder's configuration is unusable."""
 
 
 class NotFitted(RagsiteError):
-    """An error: no calibration could be fitted to the embedder. The operator reads the message."""
+    """An error: no calibration (typical cosines of related texts) could be computed."""
 
 
 class DocumentRejected(RagsiteError):

@@ -1,7 +1,6 @@
-"""Declare the fusion methods, which combine the scores of two retrievers to one ranking. PURE.
+"""The methods to combine the scores of the vector and the keyword retriever to one ranking. PURE.
 
-A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``. Commands, API, forms and
-`docs/search.md` then list it.
+A new method needs a value in :class:`retrieval.types.SearchMethod` and a description in ``METHODS``.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval.normalization import scale_to_unit_interval, z_scores
+from retrieval.normalization import compute_z_scores, scale_to_unit_interval
 from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMethod
 
 
@@ -21,8 +20,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` maps the ids of the chunks that it returned to their ranks and scores. ``known`` maps ids to scores, also
-    for candidates that only another retriever returned.
+    ``listed`` maps the ids of the chunks (passages) that it returned to their ranks and scores. ``known`` also has
+    scores of chunks that only the other retriever returned.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -32,7 +31,7 @@ class RetrieverResults:
 
 
 def _rank_reciprocally(results: RetrieverResults) -> dict[int, float]:
-    """Return 1 / (rrf_k + rank) for each listed chunk.
+    """Return 1 / (rrf_k + rank) for each chunk that the retriever returned.
 
     Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
     Methods", SIGIR 2009.
@@ -47,7 +46,7 @@ def _scale_scores(results: RetrieverResults) -> dict[int, float]:
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
     """Return z-scores of all candidates. A candidate without a score gets the retriever's lowest score."""
     lowest = min(results.known.values(), default=0.0)
-    return z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
+    return compute_z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
 
 
 def _take_scores(results: RetrieverResults) -> dict[int, float]:
@@ -60,13 +59,14 @@ def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
 
 @dataclass(frozen=True, slots=True)
 class FusionMethod:
-    """A method to compute one score of a candidate from the scores of the retrievers.
+    """A method to compute the score of a passage from the scores of both retrievers.
 
-    ``worth`` returns values of chunks by id from one retriever's results; a missing value is 0. ``weights`` are
-    multiplied with these values; None means the weights of the question's class. ``contribute`` converts the weighted
-    values of one candidate to contributions, and their sum is the candidate's score. If ``is_single`` is true, only one
-    retriever runs. If ``discounts_words`` is true, the weight of BM25 is lower for questions with words that no
-    candidate contains. If ``has_bonus`` is true, candidates that both retrievers listed get the profile's bonus.
+    - ``worth`` computes values of passages, by chunk id, from one retriever's results. A missing value is 0.
+    - ``weights`` are multiplied with these values. None means the weights of the question's class.
+    - ``contribute`` converts a passage's weighted values to contributions. Their sum is its score.
+    - ``is_single``: only one retriever runs.
+    - ``discounts_words``: BM25 gets a lower weight if the question has words that no passage contains.
+    - ``has_bonus``: passages that both retrievers returned get the bonus in the search profile.
     """
 
     label: str
@@ -79,7 +79,6 @@ class FusionMethod:
     has_bonus: bool = False
 
 
-# Forms offer the methods in this order.
 METHODS: Mapping[SearchMethod, FusionMethod] = {
     SearchMethod.ZSCORE: FusionMethod(
         _("zscore: both scores, standardised and added"),

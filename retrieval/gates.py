@@ -1,4 +1,7 @@
-"""Quality gates: checks before a search profile or a draft is published. Apps add their gates to GATES."""
+"""Quality gates: checks that may object before a search profile or a draft is published.
+
+A draft is an unpublished copy of a collection. Apps add their gates to GATES.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Objection:
 
 
 class PublicationRefused(RagsiteError):
-    """An error: a gate objects to a publication, and no reason to override it was given."""
+    """An error: a gate objects to a publication, and the user gave no reason to publish anyway."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -32,9 +35,9 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before a draft or profile is published.
+    """A check before a search profile or a draft (an unpublished copy of a collection) is published.
 
-    If it ``guards`` a collection, the collection's documents can only change in drafts.
+    If ``guards`` returns true for a collection, its documents can only be changed in a draft.
     """
 
     find_objections: Callable[[Publishable], Iterable[Objection]]
@@ -49,11 +52,11 @@ def documents_are_guarded(collection: Collection) -> bool:
 
 
 def find_objections(subject: Publishable) -> tuple[Objection, ...]:
-    """Return the objections of all gates, in the order of GATES. A gate that raises an error objects."""
+    """Return the objections of all gates, in the order of GATES. An error in a gate counts as an objection."""
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # The block is a savepoint, so that a failed query does not roll back the caller's transaction.
+            # This makes a savepoint, so that a failed query does not roll back the caller's transaction.
             with transaction.atomic():
                 objections += gate.find_objections(subject)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Convert scores of different retrievers to a common scale. PURE."""
+"""Convert the scores of different retrievers to one scale. PURE."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 
 
 def compute_standard_deviation(scores: Collection[float]) -> float:
-    """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
+    """Return the population standard deviation; 0 if there are no scores or all are equal."""
     if not scores:
         return 0.0
-    # fsum is exact, so the order of the candidates has no effect.
+    # fsum is exact, so the order of the scores has no effect.
     mean = math.fsum(scores) / len(scores)
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
@@ -28,7 +28,7 @@ def scale_to_unit_interval(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (score - low) / (high - low) for key, score in scores.items()}
 
 
-def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
+def compute_z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     """Return (score - mean) / population standard deviation. Equal scores are all 0; {} gives {}.
 
     Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.

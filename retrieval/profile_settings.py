@@ -1,6 +1,6 @@
-"""All settings of a search that an admin can tune. They are stored as JSON.
+"""All settings of a search that an admin can tune. A stored set of them is a search profile.
 
-The checks, the admin's form and the table in `docs/search.md` are generated from them.
+The checks of values, the admin's form and the table in `docs/search.md` are generated from this module.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ KEPT = object()
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The description of a setting of search profiles, in English.
+    """The description of one setting of search profiles, in English.
 
-    ``when_empty`` is the meaning of None; if it is empty, the setting cannot be None. ``methods`` are the search
-    methods that use the setting; None means all. ``as_published`` is the value for a search whose caller names a
-    method; KEPT means the profile's value.
+    ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
+    use the setting; None means all. If an API client chooses a search method, the setting gets the value
+    ``as_published``, or keeps the profile's value if it is KEPT.
     """
 
     section: str
@@ -80,7 +80,10 @@ class ImproperProfile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """All settings of a search and of the context that is built from it. Raises: ImproperProfile."""
+    """A search profile: all settings of a search, and of the passages that a language model gets.
+
+    Raises: ImproperProfile.
+    """
 
     method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
     weights: RetrieverWeights | None = setting(
@@ -242,7 +245,7 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """Return the settings for a named method as its authors published it: its weights, no reranker, no boosts."""
+        """Return the settings with a search method as its authors published it: its weights, no reranker, no boosts."""
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 
@@ -256,9 +259,9 @@ def is_within(value: object, low: float, high: float) -> bool:
 
 
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
-    """Return the settings of a stored profile. Missing ones get defaults, so that old versions can be read.
+    """Return the search profile that is stored in ``values``. A missing setting gets its default.
 
-    Raises: ImproperProfile, which names every unknown field and invalid value.
+    Raises: ImproperProfile, which names every unknown setting and invalid value.
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})

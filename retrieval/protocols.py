@@ -1,4 +1,4 @@
-"""Protocols of the parts of retrieval that settings can replace. A setting names a backend by its dotted path."""
+"""Protocols of the classes that the site's settings can replace."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ class TextEmbedder(Protocol):
     max_tokens: int
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`embed_query` needs. The default does nothing. Raises: EmbeddingFailed."""
+        """Download and load what :meth:`embed_query` needs, so that the first call is not slow.
+
+        Raises: EmbeddingFailed.
+        """
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return each text's number of tokens, without special tokens and truncation."""
+        """Return each text's number of tokens. Special tokens are not counted, and long texts are not truncated."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension), in the given order. Raises: EmbeddingFailed."""
@@ -33,9 +36,9 @@ class TextEmbedder(Protocol):
 
 
 class Ranker(Protocol):
-    """A retriever that is prepared for one question, its filters and a deadline.
+    """A retriever that is prepared for one question, its filters and a time limit.
 
-    ``embedder_id`` is the embedder whose vectors it compares, or None.
+    ``embedder_id`` is the id of the embedder whose vectors it compares; None if it compares no vectors.
     """
 
     retriever: Retriever
@@ -45,41 +48,44 @@ class Ranker(Protocol):
         return None
 
     def rank(self, depth: int) -> Ranking:
-        """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
+        """Return at most ``depth`` chunks (passages), best first.
+
+        Raises: RetrieverFailed, also after the time limit.
+        """
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of the chunks in ``stored``, without a database query."""
+        """Return the scores of these chunks by id, from their stored data alone, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """Return the question's terms in each of these chunks, most significant first."""
+        """Return the question's terms in each of these chunks, rarest first."""
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk, in [0, 1]; rare words count more."""
+        """Return the share of the question's words in each chunk, from 0 to 1. Rare words count more."""
         return {}
 
 
 class Reranker(Protocol):
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`score` needs. The default does nothing. Raises: RerankFailed."""
+        """Download and load what :meth:`score` needs, so that the first call is not slow. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Return each chunk's relevance by id, on a scale of the reranker's own. Higher is better.
+        """Return the relevance of each chunk (passage) by id. Higher is better; the scale differs between rerankers.
 
-        A chunk that cannot be judged is missing. Raises: RerankFailed, also after ``timeout_seconds``.
+        A chunk that cannot be scored is missing. Raises: RerankFailed, also after ``timeout_seconds``.
         """
 
 
 class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
-        """Return the question in words that can be understood without ``history``, which has the oldest turn first.
+        """Return the question in words that can be understood without ``history``, the earlier turns, oldest first.
 
-        It never raises an error. In doubt, the question is unchanged.
+        It raises no errors: if it fails, the question is unchanged.
         """
 
 
 class QuestionGenerator(Protocol):
-    """A model that generates questions which a passage answers."""
+    """A language model that writes questions which a passage answers."""
 
     name: str
 

@@ -1,5 +1,3 @@
-"""The readiness checks of documents, the index and search."""
-
 from __future__ import annotations
 
 import logging
@@ -15,7 +13,7 @@ from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import read_last_counts
 from retrieval.documents.storage import get_document_storage
 from retrieval.index import embedder_choice
-from retrieval.index.active_embedder import searches_former
+from retrieval.index.active_embedder import searches_old_vectors
 from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.index.distribution import list_nodes as cluster_nodes
 from retrieval.models import Draft, Embedder
@@ -24,8 +22,8 @@ from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
 
-# pgvector's versions below PGVECTOR_WANTED can corrupt an index. Its versions below PGVECTOR_NEEDED cannot scan an
-# index iteratively.
+# pgvector versions below PGVECTOR_WANTED can corrupt an index. Versions below PGVECTOR_NEEDED have no iterative index
+# scan.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 _FILES = add_group(CheckGroup())
@@ -49,7 +47,7 @@ def check_pgvector() -> Finding:
 
 @DATABASE.check("nodes")
 def check_nodes() -> Finding:
-    """Check the nodes of a distributed database. A search needs all nodes that have shards."""
+    """Check that all nodes of a distributed database answer, because a search needs all of them."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -58,14 +56,14 @@ def check_nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# The state if the embedder hangs. It is remembered, because there is then no time left to query the database.
+# This result is reported if the embedder hangs. It is stored, because there is then no time for a database query.
 _without_embedder = Health.DEGRADED
 _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 
 
 @_EMBEDDER.check("embedder", is_remembered=True)
 def check_embedder() -> Finding:
-    """Check the search by meaning. If it fails, searches use words alone, unless the settings forbid it."""
+    """Check the embedder. If it fails, searches use keywords alone, or fail if the settings allow only vectors."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
@@ -77,7 +75,7 @@ def check_embedder() -> Finding:
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
-        if searches_former(configured.name):
+        if searches_old_vectors(configured.name):
             return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if find_calibration(configured.name) is None:
@@ -87,7 +85,7 @@ def check_embedder() -> Finding:
 
 @DATABASE.check("search_profile")
 def search_profile() -> Finding:
-    """Check the published search profile, and report if RETRIEVAL_HYBRID_ENABLED turns off the search by words."""
+    """Check that the published search profile can be read, and report if RETRIEVAL_HYBRID_ENABLED is false."""
     profile = active_profile()
     if profile.error:
         return Finding(
@@ -100,7 +98,7 @@ def search_profile() -> Finding:
 
 @DATABASE.check("drafts")
 def check_drafts() -> Finding:
-    """Check the drafts. A step that fails is tried again for ever, and reported after two attempts."""
+    """Report drafts (unpublished copies of collections) whose copying or deletion failed more than twice."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -108,7 +106,7 @@ def check_drafts() -> Finding:
 
 @_FILES.check("files", is_remembered=True)
 def check_files() -> Finding:
-    """Check the bucket with the files. Questions can be answered without it."""
+    """Check the storage of uploaded files. Questions can be answered without it."""
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         try:
@@ -121,7 +119,7 @@ def check_files() -> Finding:
 
 
 @MACHINE.check("sandbox")
-def file_sandbox() -> Finding:
+def check_file_sandbox() -> Finding:
     state = sandbox.read_sandbox_state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
@@ -138,7 +136,7 @@ def file_sandbox() -> Finding:
 
 @DATABASE.check("indexes")
 def check_indexes() -> Finding:
-    """Report whether the last check found passages, vectors and statistics consistent."""
+    """Report whether the last run of `manage.py reconcile` found faults in passages, vectors or statistics."""
     if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()

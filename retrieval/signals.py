@@ -1,4 +1,4 @@
-"""Update statistics and delete copies when rows are deleted, whatever code deletes them."""
+"""Remove the data of deleted documents, sources and drafts, whatever code deletes them."""
 
 from __future__ import annotations
 

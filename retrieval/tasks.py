@@ -1,4 +1,4 @@
-"""Celery tasks of retrieval, safe to run twice."""
+"""Celery tasks of retrieval. Each may run twice without harm."""
 
 from __future__ import annotations
 

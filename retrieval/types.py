@@ -1,7 +1,7 @@
-"""The data types that the stages of retrieval exchange. Imports no Django.
+"""The data types that the stages of a search exchange. Imports no Django.
 
-Ranks start at 1. A score is better when higher. ``None`` means that this retriever did not return the chunk. It is not
-the same as zero: the chunk gets neither a contribution nor a rank.
+A chunk is a passage of a document. Ranks start at 1. A score is better when higher. A score of ``None`` means that the
+retriever did not return the chunk.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from retrieval.text.block import Block
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with all data needed to show and cite it.
+    """A chunk of a document with all data needed to show and cite it.
 
-    ``content`` is the document's ``text[start:end]``. Offsets of ``blocks`` refer to the document. ``page_unit`` is
-    "page" or "slide". ``collection`` is a slug.
+    ``content`` is the document's ``text[start:end]``. The offsets in ``blocks`` count from the document's start.
+    ``page_unit`` is "page" or "slide". ``collection`` is a slug.
     """
 
     chunk_id: int
@@ -54,10 +54,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """Adjacent passages of one document that are given to a language model: one or more hits, and neighbours.
+    """Adjacent passages of one document for a language model: found passages, and passages before and after them.
 
-    ``content`` is the document's ``text[start:end]``, apart from white space between passages. ``best`` is the hit with
-    the highest rank.
+    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``best`` is the found
+    passage with the highest rank.
     """
 
     best: Passage
@@ -113,7 +113,7 @@ class Retriever(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverWeights:
-    """The weights of the retrievers in the fused score. They are not negative, and at least one is positive."""
+    """The weights of both retrievers' scores in their sum. They are not negative, and at least one is positive."""
 
     vector: float
     lexical: float
@@ -136,7 +136,7 @@ class Classification:
 class Turn:
     """An earlier question of a conversation, with its answer, which may be empty.
 
-    ``documents`` (ids) and ``collections`` (slugs) are cited in the answer.
+    The answer cites ``documents`` (ids) in ``collections`` (slugs).
     """
 
     question: str
@@ -148,10 +148,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reformulation:
-    """The query that is searched instead of the question.
+    """The text that is searched instead of the user's question.
 
-    ``reason`` describes the change. ``by`` is "rules" or the name of the model. ``notice`` is the reason why the model
-    failed; only staff see it.
+    ``reason`` describes the change. ``by`` is "rules", or the name of the language model that wrote the text.
+    ``notice`` says, for staff, why the model failed.
     """
 
     query: str
@@ -165,7 +165,7 @@ class Reformulation:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The days from ``first`` to ``last``, both included. None means no limit on this side.
+    """A filter by date: the days from ``first`` to ``last``, both included. None means no limit.
 
     ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError.
     """
@@ -183,7 +183,7 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """The numbers from ``least`` to ``most``, both included. None means no limit on this side.
+    """A filter by number: the numbers from ``least`` to ``most``, both included. None means no limit.
 
     ``field`` is a metadata key whose value is a number, or a text that contains only a number. Raises: ValueError.
     """
@@ -201,7 +201,7 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The rights of a user: documents restricted to one of ``groups``, and all documents of ``collections``."""
+    """The rights of a user: besides unrestricted documents, those for one of ``groups``, and all of ``collections``."""
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()
@@ -212,11 +212,12 @@ ANYBODY = Reader()
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the chunks that a search returns. A chunk must meet all of them; empty ones are ignored.
+    """Restrictions on the passages that a search returns. A passage must meet all of them; empty ones are ignored.
 
-    ``formats`` are media types. The document's metadata must contain ``metadata``, and for each key of ``metadata_any``
-    one of the values, alone or in a list. A restricted document passes only if each of ``readers`` may read it, so all
-    documents pass if ``readers`` is empty.
+    - ``formats``: media types.
+    - ``metadata``: keys and values that the document's metadata must contain.
+    - ``metadata_any``: for each key, values of which the document's metadata must have one, alone or in a list.
+    - ``readers``: users, each of whom must be allowed to read the document. If empty, all documents pass.
     """
 
     collections: tuple[int, ...] = ()
@@ -244,9 +245,9 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A change of the score of documents with a metadata value. A negative weight moves them down.
+    """A change of the score of documents with this metadata key and value. A negative weight lowers it.
 
-    ``weight`` is in standard deviations of the fused scores.
+    ``weight`` is in standard deviations of the scores after fusion.
     """
 
     key: str
@@ -269,10 +270,10 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The chunks that one retriever found, best first. Ties are broken by chunk id.
+    """The chunks that one retriever found, best first. Equal scores are ordered by chunk id.
 
-    ``expansions`` maps words that no passage contains to the lexemes searched instead. ``unknown_words`` have no
-    similar lexeme.
+    ``expansions`` maps words that no passage contains to similar words that are searched instead. ``unknown_words``
+    have no similar word.
     """
 
     retriever: Retriever
@@ -283,10 +284,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverScore:
-    """One retriever's rank and score for one candidate.
+    """The rank and score that one retriever gave to a passage.
 
-    ``rank`` is None if the retriever did not list the chunk; ``score`` may still be known. The sum of contributions and
-    bonus is the fused score.
+    ``rank`` is None if the retriever did not return the passage; ``score`` may still be computed. ``contribution`` is
+    the part of the passage's total score that comes from this retriever.
     """
 
     rank: int | None = None
@@ -301,27 +302,23 @@ SILENT = RetrieverScore()
 
 @dataclass(frozen=True, slots=True)
 class BoostScore:
-    """The number that one metadata boost added to a candidate's score.
-
-    ``name`` is for users: ``department=surgery``.
-    """
+    """The number that one boost added to a passage's score. Users see its ``name``, such as ``department=surgery``."""
 
     name: str
     contribution: float
 
 
-# The name of the boost for a passage for which a curator entered the question.
+# Name of the boost for a passage whose stored questions include the user's question. A curator enters these questions.
 GIVEN_QUESTION = "question=given"
-# Questions by chunk id that one search treats as if a curator had entered them.
+# Questions by chunk id, for a trial: the search treats them as if a curator had stored them with the chunk.
 TriedQuestions = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class RerankScore:
-    """The reranker's score for one candidate.
+    """The effect of the reranker on one passage.
 
-    ``rank_before`` is the rank after fusion. If ``alone`` is true, the candidate's score is ``contribution`` and
-    nothing else.
+    ``rank_before`` is the rank before reranking. If ``alone`` is true, the passage's total score is ``contribution``.
     """
 
     rank_before: int
@@ -334,9 +331,9 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """A candidate's rank and score in one of several searches for a question.
+    """A passage's rank and score for one of the texts that are searched for a question.
 
-    ``rank`` is None if no retriever listed the chunk in this search.
+    ``rank`` is None if no retriever returned the passage for this text.
     """
 
     query: str
@@ -347,9 +344,9 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk's data in the index: its unit vector, which may be empty, and its BM25 weights in PostgreSQL's format.
+    """The data of a passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format.
 
-    ``given_questions`` are questions that a curator entered for the chunk.
+    A curator entered ``given_questions`` as questions that the passage answers.
     """
 
     vector: Vectors
@@ -362,12 +359,12 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that a retriever listed, and the reasons for its rank.
+    """A passage that a retriever found, and the reasons for its rank.
 
-    ``score`` is the sum of contributions, ``bonus`` and boosts. If the reranker decides alone, it is the reranker's
-    contribution. ``dropped`` is the reason why the candidate is not shown; its ``rank`` is then None. ``searches`` has
-    an entry for each search text if there were several; the contributions are then weighted sums. ``word_share`` is the
-    share of the question's words in the chunk, from 0 to 1, or None without the lexical retriever.
+    - ``score``: the sum of the contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
+    - ``dropped``: the reason why the passage is not shown; its ``rank`` is then None.
+    - ``searches``: its results for each text, if several texts were searched. Contributions are then weighted sums.
+    - ``word_share``: the share of the question's words in the passage, 0 to 1; None if keywords were not searched.
     """
 
     chunk_id: int
@@ -384,6 +381,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The search text that gave the chunk its best rank; empty if there was only one text."""
+        """The searched text for which the passage had its best rank; empty if only one text was searched."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

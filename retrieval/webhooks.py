@@ -1,6 +1,6 @@
-"""Send signed events to other programs, in the form of Standard Webhooks (standardwebhooks.com).
+"""Send signed events to other programs, as in the standard "Standard Webhooks" (standardwebhooks.com).
 
-If a worker is killed, its delivery is sent again. So a receiver may get an event twice, with the same id.
+A delivery is one event for one receiver. If the worker is killed, the delivery is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# Ended deliveries are deleted after this time, because they contain questions.
+# Finished deliveries are deleted after this time, because they contain users' questions.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -44,7 +44,7 @@ def new_secret() -> str:
 def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
     """Return the header `webhook-signature`.
 
-    A secret that is not `whsec_` followed by base64 is used as it is.
+    If ``secret`` is `whsec_` followed by base64, the decoded bytes are the key, otherwise the text itself.
     """
     key = secret.encode()
     if secret.startswith(PREFIX):
@@ -57,10 +57,9 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 
 
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
-    """Attempt a delivery once and return it; None if it could not be leased.
+    """Send an event once and return its delivery; None if it is not due, or if its receiver gets another one.
 
-    Its status is DONE after a 2xx answer, FAILED if another attempt cannot help, and otherwise WAITING. A receiver gets
-    one delivery at a time.
+    The status is then DONE after a 2xx answer, FAILED if a retry cannot help, and otherwise WAITING.
     """
     delivery = _lease(delivery_id)
     if delivery is None:
@@ -89,13 +88,13 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _lease(delivery_id: int) -> WebhookDelivery | None:
-    """Lease the delivery if it is due, and if no other delivery to its receiver is running.
+    """Reserve the delivery for this worker if it is due, and no other delivery to its receiver is running.
 
-    If another one is running, this delivery is enqueued again later.
+    If another is running, this one is enqueued again later.
     """
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # Workers lock the webhook one after the other, so that the second sees what the first has leased.
+        # Workers lock the webhook in turn, so that each sees which delivery the worker before it has reserved.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:
@@ -108,9 +107,9 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Send the delivery, and return the status of the receiver's answer.
+    """Send the delivery and return the HTTP status.
 
-    A redirect is not followed, because the signature is for one address.
+    A redirect is not followed, as the event is for this receiver alone.
     """
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, object] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}

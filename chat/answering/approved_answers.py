@@ -29,7 +29,7 @@ from retrieval.models import Chunk, DocumentText
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
+from retrieval.text.questions import LEAST_LIKENESS, have_same_kind_and_codes, normalize_question
 from retrieval.types import AssembledContext, ContextBlock, QueryClass, RetrieverWeights, SearchFilters, Turn
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def _find_candidates(
     known = {wording.pk for wording in exact}
     for wording in find_nearest_wordings(wordings, vector)[:MOST_CANDIDATES]:
         likeness = calibration.convert_to_likeness(1.0 - wording.distance)
-        if likeness >= LEAST_LIKENESS and wording.pk not in known and ask_alike(question, wording.text):
+        if likeness >= LEAST_LIKENESS and wording.pk not in known and have_same_kind_and_codes(question, wording.text):
             yield wording.approved, min(1.0, likeness)
 
 

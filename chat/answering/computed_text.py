@@ -10,7 +10,7 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from chat.answering.checking.citations import quote_for_answer
-from retrieval.tables.names import show_name, split_name
+from retrieval.tables.names import format_column_name, split_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 from retrieval.text.word_lists import read_words
@@ -197,7 +197,7 @@ class _Writer:
         return f" {marker}" if marker else ""
 
     def _show_column(self, at: int) -> str:
-        return _escape(show_name(self._result.columns[at]))
+        return _escape(format_column_name(self._result.columns[at]))
 
     def _show_cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)

@@ -13,7 +13,7 @@ from chat.answering.units import QuotableUnit, convert_row, list_blocks
 from chat.types import ContextSource
 from retrieval.text.block import BlockKind
 from retrieval.text.block_items import read_cells
-from retrieval.text.markup import open_notes, opens_note, strip_markup
+from retrieval.text.markup import convert_notes, opens_note, strip_markup
 
 LONGEST_MARKER = len(" … [999]")
 
@@ -130,7 +130,7 @@ def _fence_code(code: str) -> str:
 
 
 def _render_prose(text: str) -> str:
-    text = open_notes(_dedent(text))
+    text = convert_notes(_dedent(text))
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
         upto = len(text) if code is None else code.start

@@ -23,7 +23,7 @@ from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.search.understanding.classification import HOW_TO
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
-from retrieval.tables.stored_tables import find_candidates, name_tables
+from retrieval.tables.stored_tables import find_candidate_tables, list_table_names
 from retrieval.text.language import detect_language
 from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, TriedQuestions, Turn
 
@@ -112,7 +112,7 @@ class TablesOfQuestion:
     def _ask(self, question: str) -> Asked | None:
         try:
             with limit_statements(STATEMENT_SECONDS):
-                candidates = find_candidates(question, self._filters, self._passages)
+                candidates = find_candidate_tables(question, self._filters, self._passages)
                 result = answer_from_tables(question, candidates, make_nearness, self._language)
                 if result is None:
                     return None
@@ -128,7 +128,7 @@ def find_tables(question: str, filters: SearchFilters, sources: Sequence[Context
     """Return the tables in the sources and in their documents; None if there are none or the query is too slow."""
     try:
         with limit_statements(NAMING_SECONDS):
-            tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
+            tables = list_table_names(filters, [source.block.best for source in sources], question, MOST_NAMED)
     except DatabaseError as error:
         logger.warning("The language model is offered no tables: %s", error)
         return None
@@ -169,7 +169,7 @@ def find_sources(
     with span("tables"):
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
-        candidates = find_candidates(searched, filters, found)
+        candidates = find_candidate_tables(searched, filters, found)
         # A cell of a table cannot explain how to do something, so such questions get no computed answer.
         is_how_to = result.trace.rule == HOW_TO
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)

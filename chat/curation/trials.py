@@ -16,7 +16,7 @@ from chat.models import Answer
 from core.user_types import AnyUser
 from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.search.passage_rows import load_passages
 from retrieval.text.questions import normalize_question
@@ -125,7 +125,7 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
     try:
         with lock_for_change(*{changed.collection_id for changed in planned}):
             for changed, questions in reversed(planned.items()):
-                rewrite_questions(changed, questions)
+                replace_chunk_questions(changed, questions)
     except DocumentRejected as error:
         return str(error)
     except Chunk.DoesNotExist:

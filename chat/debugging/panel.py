@@ -23,7 +23,7 @@ from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.pages.filters import build_chips
 from chat.signals import PanelScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
-from retrieval.curl_command import write_search
+from retrieval.curl_command import build_curl_command
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Document
 from retrieval.rights.search_filters import build_filters
@@ -169,7 +169,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
         notes.append(
             _("The answer searched the question alone and joined with those before it; this searches the latter.")
         )
-    command = write_search(
+    command = build_curl_command(
         request,
         trace.joined_query or trace.query,
         collection=collection.slug if collection else "",

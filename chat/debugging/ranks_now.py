@@ -133,7 +133,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
     """
     if answer.profile_version is not None:
         try:
-            return profiles.name_version(answer.profile_version), ()
+            return profiles.build_named_profile(answer.profile_version), ()
         except ImproperProfile:
             pass
     elif then.profile.startswith(BUILT_IN):

@@ -4,7 +4,7 @@ import re
 
 from chat.pages.records import show_records
 from retrieval.text.block_items import read_cells
-from retrieval.text.markup import open_notes, strip_markup
+from retrieval.text.markup import convert_notes, strip_markup
 
 _ROW = re.compile(r"[ \t]*+\|(?![-:| \t]+$)[^\n]*\|[ \t]*+")
 _SIGNS = (
@@ -18,7 +18,7 @@ _SIGNS = (
 
 
 def convert_to_plain_text(text: str) -> str:
-    lines = strip_markup(open_notes(text), all_links=True).split("\n")
+    lines = strip_markup(convert_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
     text = show_records("\n".join(rows))
     for pattern, replacement in _SIGNS:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from retrieval.tables.names import format_label
+from retrieval.tables.names import format_column_label
 
 # A line with fewer columns than this may be prose, such as "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
@@ -77,7 +77,8 @@ def show_records(text: str) -> str:
 def _show_cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
-        yield f"{format_label(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
+        value = line[match.end() : following.start() if following else len(line)]
+        yield f"{format_column_label(match['name'])} {value}"
 
 
 def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
@@ -89,7 +90,7 @@ def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)
         yield Token("strong_open", "strong", 1)
-        yield from _make_text(text, format_label(match["name"]))
+        yield from _make_text(text, format_column_label(match["name"]))
         yield Token("strong_close", "strong", -1)
         yield from _make_text(text, " ")
         position = match.end()

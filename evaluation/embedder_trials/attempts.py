@@ -89,7 +89,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     if "built_in" not in options:
         # The object is created only to download the model into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
-    candidate = embedder_choice.build_chosen(options)
+    candidate = embedder_choice.build_chosen_embedder(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
         # One thread leaves the other processors for searches.

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.user_types import AnyUser
 from retrieval.admin.profile_differences import describe_differences
-from retrieval.curl_command import write_search
+from retrieval.curl_command import build_curl_command
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.profile_settings import (
     ImproperProfile,
@@ -56,7 +56,7 @@ class ProfileChoice(forms.ChoiceField):
         if version is None:
             raise forms.ValidationError(_t("This version is gone."))
         try:
-            return profiles.name_version(version)
+            return profiles.build_named_profile(version)
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
             raise forms.ValidationError(message) from error
@@ -106,6 +106,6 @@ def search_twice(request: HttpRequest) -> dict[str, object]:
         page["comparison"] = compare_profiles(
             wanted["question"], build_filters(request.user, collection), both, wanted["top_k"]
         )
-        page["curl"] = write_search(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
+        page["curl"] = build_curl_command(request, wanted["question"], collection=collection, top_k=wanted["top_k"])
         page["differences"] = describe_differences(both[0].settings, both[1].settings)
     return page

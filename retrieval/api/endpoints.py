@@ -45,7 +45,7 @@ from retrieval.rights.search_filters import build_filters, check_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
-from retrieval.search.trace import SearchResult, hit_as_json
+from retrieval.search.trace import SearchResult, convert_hit_to_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -66,7 +66,7 @@ class SearchView(ApiView):
             "query_class": trace.query_class.value,
             "search_method": trace.search_method,
             "degraded": list(trace.degraded),
-            "results": [hit_as_json(hit) for hit in result.hits],
+            "results": [convert_hit_to_json(hit) for hit in result.hits],
             "timings_ms": trace.timings_ms,
         }
         if asked["explain"]:

@@ -1,4 +1,4 @@
-"""Find the active embedder, which is the one whose vectors are searched, and encode questions and names."""
+"""Find the active embedder, whose vectors are searched, and convert questions and names to vectors."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Create new threads and an empty cache.
-
-    After a fork, the threads are gone, and a lock that one of them had may never be released.
-    """
+    """Create new threads and an empty cache, because a fork has no threads, and their locks may never be released."""
     global _begun, _threads
     _begun = Recent(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
@@ -59,28 +56,25 @@ def forget_queries() -> None:
 
 
 def begin_encoding(text: str) -> None:
-    """Start to encode ``text`` in a thread, if it is not cached.
-
-    `encode_query` returns the result or raises the error.
-    """
+    """Start to convert ``text`` to its vector in a thread, if it is not cached. `encode_query` returns the result."""
     try:
         embedder = embedder_choice.get_embedder()
     except (RagsiteError, ImproperlyConfigured):
-        return  # `encode_query` raises the error
+        return  # `encode_query` raises this error.
     key = embedder.name, text
     if _queries.get(key) is None:
         _begun.put(key, _threads.submit(copy_context().run, embedder.embed_query, text))
 
 
 def encode_query(text: str) -> Vectors:
-    """Return the text's unit vector by the configured embedder, possibly from the cache. Raises: EmbeddingFailed."""
+    """Return the text's unit vector by the site's embedder, perhaps from a cache. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     key = embedder.name, text
     known = _queries.get(key)
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
         begun = _begun.pop(key)
-        # An encoding that still waits for a thread is cancelled, because this thread is faster.
+        # A conversion that still waits for a thread is cancelled and done here, which is faster.
         known = embedder.embed_query(text) if begun is None or begun.cancel() else begun.result()
         _queries.put(key, known)
     return known
@@ -93,7 +87,7 @@ _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
-    """Return unit vectors of short names such as column names, possibly from the cache. Raises: EmbeddingFailed."""
+    """Return unit vectors of short names such as column names, perhaps from a cache. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
@@ -103,14 +97,14 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# The embedders whose vectors this process has searched. The value is True if another embedder has become active since.
+# Names of the embedders whose vectors this process has searched. True means that another embedder is active by now.
 _served: dict[str, bool] = {}
 
 
 def active_embedder() -> Embedder:
-    """Return the database row of the active embedder. The first call on a site creates the row and its index.
+    """Return the database row of the active embedder. On a new site, the first call creates the row and its index.
 
-    Raises: ImproperEmbedder if the stored vectors are by another embedder than the configured one.
+    Raises: ImproperEmbedder if the stored vectors are by another embedder than the site's.
     """
     configured = embedder_choice.get_embedder()
     if embedder_choice.get_tried_embedder() is not None:
@@ -138,10 +132,10 @@ def active_embedder() -> Embedder:
 
 
 def find_searched_embedder() -> Embedder:
-    """Return the embedder whose vectors this process searches, normally the active one.
+    """Return the embedder whose vectors this process searches, which is normally the active one.
 
-    If another embedder became active after this process started, it goes on with the former vectors while they exist
-    (:func:`is_lagging`). The result is cached during a search. Raises: ImproperEmbedder.
+    If another embedder became active after this process started, the process searches the old vectors until they are
+    deleted. The result is cached during a search. Raises: ImproperEmbedder.
     """
     return get_or_read("embedder", _find_searched)
 
@@ -176,7 +170,7 @@ _adopting = threading.Lock()
 def _open_chosen_embedder() -> None:
     def adopt() -> None:
         try:
-            embedder_choice.adopt_chosen()
+            embedder_choice.load_chosen_embedder()
         except (RagsiteError, ImproperlyConfigured) as error:
             logger.warning("The chosen embedder cannot be opened: %s", error)
         finally:
@@ -187,14 +181,14 @@ def _open_chosen_embedder() -> None:
         threading.Thread(target=adopt, name="adopt embedder", daemon=True).start()
 
 
-def searches_former(embedder: str) -> bool:
+def searches_old_vectors(embedder: str) -> bool:
     return _served.get(embedder, False)
 
 
-def is_lagging(collections: Sequence[int]) -> bool:
-    """Return whether this process searches former vectors, and some passages of the collections have none."""
+def has_passages_without_vectors(collections: Sequence[int]) -> bool:
+    """Return whether this process searches old vectors, and new passages of these collections have none."""
     configured = embedder_choice.get_embedder().name
-    if not searches_former(configured):
+    if not searches_old_vectors(configured):
         return False
     ((found,),) = fetch_rows(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("

@@ -1,4 +1,4 @@
-"""Write a document's passages with their text, vectors, term weights and word counts, in one transaction."""
+"""Write a document's passages with their text, vectors, BM25 weights and word counts, in one transaction."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A term's frequency is the sum of the boosts of the fields in which it occurs, once for each occurrence: the simple
-# form of BM25F (Zaragoza, Craswell, Taylor, Saria, Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL
-# functions `retrieval_bm25_weights` and `retrieval_bm25_length` (from a migration) turn a search vector into BM25's
-# term weights and length.
+# A term's frequency is the sum of the boosts of its occurrences; each field (title, headings, ...) has a boost. This is
+# the simple form of BM25F (Zaragoza et al., "Microsoft Cambridge at TREC 13", 2004). The SQL functions
+# `retrieval_bm25_weights` and `retrieval_bm25_length` (from a migration) convert a search vector to BM25's term weights
+# and length.
 
-# Boosts of the labels A to D: title, headings, questions entered by curators, content.
+# Boosts of PostgreSQL's labels A to D: title, headings, questions entered by curators, content.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def describe_weighting() -> str:
-    """Return the parameters of term weights as text. Weights stored with another text are out of date."""
+    """Return the parameters of BM25 as text. Weights that were stored with another text are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Insert (chunk, document, collection, vector) rows in binary, because as text they take twenty times as long.
+    """Insert rows (chunk id, document id, collection id, vector) in binary, twenty times as fast as in text.
 
     Must run inside a transaction. Raises: IntegrityError if a vector is stored already.
     """
@@ -53,7 +53,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        # A binary COPY converts no values, so the types must be equal to the types of the columns.
+        # A binary COPY does not convert values, so these must be the types of the columns.
         copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
             copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
@@ -61,7 +61,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk to write. ``vector`` is None if the stored chunk and its vector are kept."""
+    """A passage to write. ``vector`` is None if the same passage is stored already with its vector."""
 
     start: int
     end: int
@@ -91,11 +91,11 @@ def _list_text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, 
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
-def find_configuration(document: Document) -> str:
-    """Return the text-search configuration for the document's passages.
+def find_text_search_configuration(document: Document) -> str:
+    """Return PostgreSQL's text-search configuration (a language) for the document's passages.
 
-    If the collection's setting is `auto`, the document's language decides; a language without a configuration gets
-    `simple`. A document without a detected language gets the most common language of its collection, or English.
+    If the collection's setting is `auto`, the document's language decides. A language without a configuration gets
+    `simple`. A document without a detected language gets the most common one of its collection, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -107,8 +107,8 @@ def find_configuration(document: Document) -> str:
     return next((CONFIGURATION_BY_CODE[code].value for code, _ in counted), TextSearchConfiguration.ENGLISH.value)
 
 
-def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
-    """Add names to a collection's configurations. The caller must have locked ``statistics``, and must save it."""
+def add_text_search_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
+    """Add names to a collection's text-search configurations. The caller must lock and save ``statistics``."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
@@ -118,7 +118,7 @@ Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[
 def build_analysis_parameters(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> Parameters:
-    """Return the parameters of ``VECTORS`` and of term weights for (ordinal, headings, questions, content) rows."""
+    """Return the parameters of the SQL in ``VECTORS``. A row is ordinal, headings, questions and content."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": configuration,
@@ -151,7 +151,7 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
-    """Insert chunks with search vectors, term weights and vectors. Return their ids and BM25 lengths."""
+    """Insert passages with search vectors, BM25 weights and vectors. Return their ids and BM25 lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
@@ -173,8 +173,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # The subquery is materialized, because PostgreSQL would otherwise analyse the text again for each use of
-            # the search vector.
+            # MATERIALIZED, because PostgreSQL would otherwise analyse the text again for each use of the search vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
@@ -202,7 +201,7 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-# Term weights are computed again if the mean chunk length has changed by more than this share.
+# BM25 weights are computed again if the mean length of passages has changed by more than this share.
 LARGEST_DRIFT = 0.1
 _PLACE = ("start", "end", "page", "blocks")
 
@@ -213,10 +212,10 @@ def lock_statistics(collection_id: int) -> CollectionStatistics:
 
 
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
-    """Make ``chunks`` the document's chunks, and return how many old chunks were kept.
+    """Replace the document's stored passages by ``chunks``, and return how many old ones were kept.
 
-    If ``keep``, an old chunk with an equal content hash and a vector keeps its id, so that citations stay valid. All
-    other chunks need a ``vector``. Questions entered by curators are kept. Must run in a transaction that has locked
+    If ``keep`` is true, an old passage with equal content and a vector keeps its id, so that citations stay valid. All
+    other passages need a ``vector``. Questions entered by curators are kept. Must run in a transaction that has locked
     the document. Raises: ImproperEmbedder if another embedder has become active.
     """
     own = document.chunks.order_by("ordinal")
@@ -240,14 +239,13 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # The lock on the statistics comes after the slow work, so that several documents are written at once.
-    configuration = find_configuration(document)
+    # The statistics are locked after the slow work, so that several documents can be written at once.
+    configuration = find_text_search_configuration(document)
     weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    # `reembedding.switch_embedder` locks the statistics before it changes the active embedder, so this check is
-    # reliable.
+    # `reembedding.switch_embedder` locks the statistics too, so the active embedder cannot change after this check.
     if (active := Embedder.objects.get(is_active=True)) != embedder:
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
@@ -260,8 +258,8 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, length in rows)
     if added:
-        add_configurations(statistics, [configuration])
-    count_lexemes(ids, sign=1)
+        add_text_search_configurations(statistics, [configuration])
+    update_document_frequencies(ids, sign=1)
     statistics.version += 1
     statistics.save()
     return len(moved)
@@ -277,7 +275,7 @@ def _find_reference_length(document: Document, added: Sequence[tuple[int, NewChu
 
 def remove_chunks(document: Document) -> None:
     with transaction.atomic():
-        # The order of locks is the same as in ingestion, to avoid deadlocks: first the document, then the statistics.
+        # To avoid deadlocks, the document is locked first, then the statistics, as when a document is written.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
@@ -285,10 +283,10 @@ def remove_chunks(document: Document) -> None:
         statistics.save()
 
 
-def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
-    """Replace the passage's questions by those that a curator entered, in one transaction.
+def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
+    """Replace the questions that a curator entered for a passage, in one transaction.
 
-    Raises: Chunk.DoesNotExist if the document no longer contains the passage.
+    Raises: Chunk.DoesNotExist if the document no longer has the passage.
     """
     with transaction.atomic():
         document = (
@@ -296,7 +294,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         )
         statistics = lock_statistics(document.collection_id)
         stored = document.chunks.get(pk=chunk.pk)
-        count_lexemes([stored.pk], sign=-1)
+        update_document_frequencies([stored.pk], sign=-1)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -313,22 +311,22 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 build_analysis_parameters(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
-                    stored.configuration or find_configuration(document),
+                    stored.configuration or find_text_search_configuration(document),
                 )
-                # If the statistics were lost, the length 1 is used until `reconcile` repairs them.
+                # If the statistics were lost, the length is 1 until `reconcile` repairs them.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
-        count_lexemes([stored.pk], sign=1)
+        update_document_frequencies([stored.pk], sign=1)
         statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
         statistics.version += 1
         statistics.save()
 
 
 def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
-    """Compute the collection's term weights again if they are out of date, and return whether they were.
+    """Compute the collection's BM25 weights again if they are out of date, and return whether they were.
 
-    They are out of date after a drift of the mean length above ``largest_drift``, or after a change of parameters.
+    They are out of date if the mean length changed by more than the share ``largest_drift``, or if parameters changed.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
@@ -368,9 +366,9 @@ def _compute_term_weights(chunks: QuerySet[Chunk], reference_length: float) -> N
 
 
 def refresh_planner_statistics() -> None:
-    """Update the planner's statistics and the GIN indexes. Call it after many passages were written.
+    """Update the statistics of PostgreSQL's planner, and the GIN indexes, after many passages were written.
 
-    Otherwise every search scans the whole table.
+    Otherwise every search would scan the whole table.
     """
     clean_pending_lists()
     with connection.cursor() as cursor:
@@ -381,10 +379,10 @@ def refresh_planner_statistics() -> None:
 
 
 def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
-    """Delete the chunks, and subtract them from ``statistics``. The caller must have locked it, and must save it."""
+    """Delete the passages, and subtract them from ``statistics``, which the caller must lock and save."""
     if not chunk_ids:
         return
-    count_lexemes(chunk_ids, sign=-1)
+    update_document_frequencies(chunk_ids, sign=-1)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
     if statistics.chunks < len(lengths):
         logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
@@ -393,10 +391,10 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
-def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
-    """Add the chunks' lexemes to the document frequencies (``sign`` 1), or subtract them (-1).
+def update_document_frequencies(chunk_ids: list[int], *, sign: int) -> None:
+    """Add the passages' words to the document frequencies (``sign`` 1), or subtract them (-1).
 
-    The caller must have locked the statistics. A frequency that would be negative becomes 0, and is logged.
+    The caller must lock the statistics. A frequency that would be negative becomes 0, and is logged.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Convert embedders' cosines to a common scale, so that one threshold has the same meaning with every embedder.
+"""Convert cosines of vectors to a common scale, so that one threshold fits every embedder.
 
 Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
 calibration converts a cosine to *closeness*: 0 for an unrelated passage, 1 for a typical passage that answers. The
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALIBRATION_VERSION = 2
-"""Raise it when a calibration has other figures; stored calibrations must then be fitted again."""
+"""Raise this number when a calibration has other figures. Stored ones must then be computed again."""
 KEPT_SECONDS = 30.0
 
 MOST_PASSAGES, FEWEST_PASSAGES = 240, 40
 BATCH = 16
 LEAST_SEPARATION = 0.7
-"""Below this separation the vectors do not show the topic of a question, on any scale."""
+"""Share of questions that must be closer to their own passage than to another. Otherwise the embedder is unusable."""
 
 Report = Callable[[str, int, int], None]
 
@@ -42,10 +42,12 @@ Report = Callable[[str, int, int], None]
 class Calibration:
     """Typical cosines of an embedder's vectors.
 
-    ``unrelated`` is the typical cosine of a question and an unrelated passage, ``answering`` of a question and the
-    passage that answers it, and ``unrelated_texts`` of two unrelated passages. If ``across_languages`` is true, they
-    are also typical for texts in different languages. ``vector_weight`` is the share of the vectors in the fused score;
-    if it is None, the search method decides.
+    - ``unrelated``: of a question and an unrelated passage.
+    - ``answering``: of a question and the passage that answers it.
+    - ``unrelated_texts``: of two unrelated passages.
+
+    If ``across_languages`` is true, they also apply to texts in different languages. ``vector_weight`` is the share of
+    the vectors in a passage's score; None means the search method's.
     """
 
     unrelated: float
@@ -55,14 +57,11 @@ class Calibration:
     vector_weight: float | None = None
 
     def convert_to_closeness(self, cosine: float) -> float:
-        """Convert the cosine of question and passage. 0 is unrelated, 1 is typical for an answer.
-
-        The result may be below 0 or above 1.
-        """
+        """Convert the cosine of question and passage: 0 is unrelated, 1 a typical answer. It may exceed this range."""
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
     def convert_to_likeness(self, cosine: float) -> float:
-        """Convert the cosine of two texts. 0 is unrelated, 1 is equal. The result may be negative."""
+        """Convert the cosine of two texts: 0 is unrelated, 1 is equal. The result may be negative."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
     def convert_to_cosine(self, likeness: float) -> float:
@@ -70,7 +69,7 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# ``answering`` is above the fitted median of .46, so that as many answerable questions are refused as with
+# ``answering`` is more than the measured median of .46, so that the site refuses as many answerable questions as with
 # multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
@@ -81,7 +80,7 @@ forget_calibrations = _kept.clear
 
 
 def find_current_calibration() -> Calibration | None:
-    """Return the calibration of the configured embedder; None, with a logged warning, if none is stored."""
+    """Return the calibration of the site's embedder; None, with a logged warning, if none is stored."""
     return find_calibration(embedder_choice.get_embedder().name)
 
 
@@ -109,7 +108,6 @@ def describe_missing_calibration(embedder: str) -> str:
 
 
 def read_calibration(embedder: str) -> Calibration | None:
-    """Return the embedder's calibration from the database; None if it is missing or unreadable."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -120,7 +118,7 @@ def read_calibration(embedder: str) -> Calibration | None:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A calibration that was fitted to an embedder.
+    """A calibration that was computed for an embedder.
 
     ``separation`` is the share of questions that are closer to their own passage than to another.
     """
@@ -132,10 +130,10 @@ class Fit:
 
 
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
-    """Fit the calibration of the configured embedder to stored passages, and store it.
+    """Compute typical cosines of the site's embedder from stored passages, and store them.
 
-    ``across_languages`` is stored as given. Raises: NotFitted for a built-in embedder, for too few passages, or if the
-    vectors do not separate passages; EmbeddingFailed.
+    ``across_languages`` is stored as given. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
+    passages, or if the vectors do not separate passages.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
@@ -154,7 +152,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
         questions += [embedder.embed_query(question) for _, question in batch]
         report(embedder.name, len(vectors), len(material))
     passages, asked = np.stack(vectors), np.stack(questions)
-    # The passages are ordered by hash, so that a passage and the next one are unrelated.
+    # The passages are sorted by hash, so a passage and the next one are unrelated.
     own = np.einsum("ij,ij->i", asked, passages)
     other = np.einsum("ij,ij->i", asked, np.roll(passages, 1, axis=0))
     texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))
@@ -171,7 +169,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
-    """Store an embedder's calibration. If ``passages`` is None, the stored number of passages is kept."""
+    """Store an embedder's calibration. If ``passages`` is None, the stored number of passages stays."""
     how: dict[str, object] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages

@@ -1,8 +1,8 @@
-"""Distribute PostgreSQL over several nodes with Citus.
+"""Distribute the largest tables over several PostgreSQL servers (nodes) with Citus.
 
 Texts, passages and vectors are distributed by document, so that joins stay within a node. All other tables stay on the
-coordinator, so that document frequencies are exact over all shards. No table is a reference table, because each write
-to a reference table needs every node.
+first node (the coordinator), so that document frequencies are exact. No table is copied to all nodes (a "reference
+table"), because each write to it would need every node.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# The only foreign key that a distributed table can keep, because both rows are in the same shard.
+# A distributed table can keep only this foreign key, because both of its rows are on the same node.
 COLOCATED_KEY = "vector_of_its_passage"
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# The first setting lets a join with a coordinator's table fetch only the needed rows from the shards. Otherwise Citus
-# would send all documents to every node. The second setting lets SET LOCAL also apply on the nodes.
+# Prefer-distributed: a join fetches only needed rows of distributed tables; otherwise Citus would send all documents to
+# every node. Local: SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -69,16 +69,16 @@ def list_nodes() -> list[Node]:
 
 
 def count_shards() -> int:
-    """Return the number of shards; 0 if the tables are not distributed."""
+    """Return the number of shards (parts of a distributed table); 0 if the tables are not distributed."""
     ((count,),) = _run_statement("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
     return int(count)
 
 
 @cache
 def count_vector_indexes() -> int:
-    """Return the number of vector indexes: one for each shard, or one in all.
+    """Return the number of vector indexes: one for each shard of a distributed table, or 1.
 
-    The number is cached, because no process of the site runs while tables are being distributed.
+    It is cached, because no process of the site runs while tables are being distributed.
     """
     return count_shards() if list_distributed_tables() else 1
 
@@ -91,7 +91,7 @@ _CLEAN = (
 
 
 def clean_pending_lists() -> None:
-    """Write the pending entries of the GIN indexes on passages, texts and vectors. Raises: DatabaseError."""
+    """Bring the GIN indexes of passages, texts and vectors up to date. Raises: DatabaseError."""
     spread = list_distributed_tables()
     for table in DISTRIBUTED:
         if not spread:
@@ -103,7 +103,7 @@ def clean_pending_lists() -> None:
 
 
 def find_distribution_problem() -> str:
-    """Return a sentence that says why this PostgreSQL cannot distribute tables; empty if it can."""
+    """Return why this PostgreSQL cannot distribute tables, as a sentence; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
@@ -120,7 +120,7 @@ def find_distribution_problem() -> str:
 
 
 def distribute_tables(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute the tables over ``shards`` shards, or finish an interrupted distribution. Raises: DatabaseError."""
+    """Distribute the tables over ``shards`` shards (parts), or finish an interrupted run. Raises: DatabaseError."""
     count = (
         count_shards() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
     )
@@ -155,7 +155,8 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Indexes are dropped first and created again later, because copying rows into them takes ten times as long.
+        # Indexes are dropped, and created again after the rows are copied, because copying into indexes takes ten times
+        # as long.
         indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "

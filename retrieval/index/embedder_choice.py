@@ -32,7 +32,7 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 @contextmanager
 def use_embedder(candidate: TextEmbedder) -> Iterator[None]:
-    """Use ``candidate`` instead of the site's embedder within this context, for a trial."""
+    """Make ``candidate`` the site's embedder within this context, for a trial."""
     token = _tried.set(candidate)
     try:
         yield
@@ -60,7 +60,7 @@ def _build_site_embedder() -> TextEmbedder:
         return built
     name, options = _read_stored_embedder()
     if options:
-        return build_chosen(options)
+        return build_chosen_embedder(options)
     stored = name.partition("/")[0]
     return _build_built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
 
@@ -68,25 +68,25 @@ def _build_site_embedder() -> TextEmbedder:
 def get_new_embedder() -> TextEmbedder:
     """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
+    The default is multilingual-e5-small. If its package is not installed, it is all-MiniLM-L6-v2. Raises: as
     :func:`get_embedder`.
     """
     if settings.EMBEDDER:
         return get_embedder()
     _, options = _read_stored_embedder()
-    return build_chosen(options) if options else _build_built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    return build_chosen_embedder(options) if options else _build_built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
-def build_chosen(options: Mapping[str, Any]) -> TextEmbedder:
-    """Return the embedder that ``Embedder.options`` describe: a built-in one, or a LocalEmbedder with these arguments.
+def build_chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
+    """Return the embedder that a row's ``Embedder.options`` describe: a built-in one, or a LocalEmbedder.
 
     Raises: ImproperlyConfigured.
     """
-    return _build_chosen(json.dumps(dict(options), sort_keys=True))
+    return _build_chosen_embedder(json.dumps(dict(options), sort_keys=True))
 
 
 @functools.cache
-def _build_chosen(options: str) -> TextEmbedder:
+def _build_chosen_embedder(options: str) -> TextEmbedder:
     arguments = json.loads(options)
     if "built_in" in arguments:
         return _build_built_in(arguments["built_in"])
@@ -96,22 +96,22 @@ def _build_chosen(options: str) -> TextEmbedder:
         raise ImproperlyConfigured(str(error)) from error
 
 
-forget_candidates = _build_chosen.cache_clear
+forget_candidates = _build_chosen_embedder.cache_clear
 
 
-def adopt_chosen() -> None:
-    """Open the embedder that was chosen in the admin, and use it from now on. An embedder in the settings prevails.
+def load_chosen_embedder() -> None:
+    """Load the embedder that was chosen in the admin, and use it in this process, unless the settings name one.
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
     _, options = _read_stored_embedder()
     if options and not settings.EMBEDDER:
-        build_chosen(options).prepare()
+        build_chosen_embedder(options).prepare()
         _build_site_embedder.cache_clear()
 
 
 def describe_embedder_choice() -> str:
-    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 and nobody chose it; otherwise "".
+    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 only by default; otherwise "".
 
     Raises: as :func:`get_embedder`.
     """

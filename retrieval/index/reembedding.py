@@ -1,4 +1,4 @@
-"""Encode all passages with another embedder, while searches use the old vectors."""
+"""Compute the vectors of all passages with another embedder, while searches use the old vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Encode all passages with the embedder for new vectors, activate it, and return its row.
+    """Compute all vectors again with the embedder for new vectors, make it active, and return its row.
 
     Raises: EmbeddingFailed.
     """
@@ -33,9 +33,9 @@ def reembed(report: Report) -> Embedder:
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Encode all passages with ``wanted``, build the index of the vectors, and return the embedder's row.
+    """Compute the vectors of all passages with ``wanted``, build their index, and return the embedder's row.
 
-    A new run continues after the batches of an interrupted one. Raises: EmbeddingFailed.
+    After an interruption, only missing vectors are computed. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -48,13 +48,13 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Make ``row`` the active embedder, and return it. ``wanted`` encodes passages written in the meantime.
+    """Make ``row`` the active embedder, and return it. ``wanted`` computes the vectors of passages that lack one.
 
-    One short transaction locks out writers, so that no passage lacks a vector. Running processes search the former
-    vectors until they restart. Raises: EmbeddingFailed.
+    Its transaction locks out writers, so that no passage lacks a vector. Running processes search the old vectors until
+    they restart. Raises: EmbeddingFailed.
     """
     with transaction.atomic():
-        # Writers of passages lock these rows first, so no passage is written until this transaction ends.
+        # Writers of passages lock these rows too, so no passage is written until this transaction ends.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
         _encode_missing(row, wanted, report)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
@@ -65,7 +65,7 @@ def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embe
 
 
 def drop_unused_embedders() -> int:
-    """Delete vectors and indexes of inactive embedders, and return the number of these embedders."""
+    """Delete inactive embedders with their vectors and indexes, and return how many were deleted."""
     unused = list(Embedder.objects.filter(is_active=False))
     for row in unused:
         drop_index(row)
@@ -92,8 +92,8 @@ def _write_vectors(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> N
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-    # A passage may have been deleted since it was read. Documents are locked one by one, because a distributed database
-    # cannot lock rows on several nodes in one statement.
+    # Passages that were deleted since they were read are left out. Documents are locked one by one, because a
+    # distributed database cannot lock rows on several nodes in one statement.
     alive: set[int] = set()
     for document, ids in sorted(of_document.items()):
         held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)

@@ -1,6 +1,6 @@
-"""Read the state of collections, document frequencies and lexemes for a search.
+"""Read statistics of collections, document frequencies and lexemes for a search.
 
-Document frequencies are cached while the row of the collection's statistics is unchanged.
+Document frequencies are cached until the collection's statistics change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")
 WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
-"""The parser's kinds of words of letters; the parts of a hyphenated word, not the whole."""
+"""PostgreSQL's names for words of letters. A hyphenated word counts in its parts, not as a whole."""
 
 
 COLLECTIONS_KEPT = 64
@@ -28,10 +28,10 @@ LONGEST_TEXT_KEPT = 300
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """The state of a collection's statistics at the start of a search.
+    """A collection's statistics at the start of a search.
 
-    ``names`` are slug and name. ``edition`` changes whenever the collection's statistics are written, also when a
-    backup is restored.
+    ``names`` are its slug and name. ``edition`` changes whenever the statistics are written, also when a backup is
+    restored.
     """
 
     pk: int
@@ -46,7 +46,7 @@ _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the states of the collections, sorted by id. They are read once in a search."""
+    """Return the statistics of the collections, sorted by id. A search reads them only once."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -72,9 +72,9 @@ def count_passages_in(collections: Sequence[int]) -> int:
 
 
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the collections' ids by text-search configuration, in alphabetical order.
+    """Return collection ids by PostgreSQL text-search configuration (language), in alphabetical order.
 
-    A collection with documents in several languages is in several entries.
+    A collection with documents in several languages has its id under several configurations.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -89,7 +89,7 @@ def list_mixed_collections(collections: Sequence[int]) -> tuple[int, ...]:
 
 
 def build_configuration_condition(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition, with parameters, for passages of the collections in this configuration."""
+    """Return an SQL condition, with its parameters, for passages of the collections in this configuration."""
     mixed = list_mixed_collections(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
@@ -105,7 +105,7 @@ def list_words(text: str) -> list[str]:
 
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
-    """Read the lexemes of the texts, and their document frequencies, into the cache. This takes two queries.
+    """Read the lexemes of the texts, and their document frequencies, into the cache, in two database queries.
 
     Raises: DatabaseError.
     """
@@ -115,7 +115,7 @@ def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
 
 
 def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the ordered lexemes of each text by (configuration, text)."""
+    """Return the lexemes of each text in order. A key is (text-search configuration, text)."""
     wanted = [(configuration, text) for configuration in configurations for text in texts]
     found = {key: lexemes for key in wanted if (lexemes := _lexemes.get(key)) is not None}
     unknown = [key for key in wanted if key not in found]
@@ -147,7 +147,7 @@ def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str
 
 
 def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
-    """Return the number of passages with each lexeme. Lexemes that no passage contains are left out."""
+    """Return the number of passages with each lexeme; lexemes without passages are missing."""
     wanted = set(lexemes)
     states = read_collection_states(collections)
     if not wanted or not states:
@@ -164,7 +164,7 @@ def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Other threads may be reading these dictionaries, so they are replaced and not changed.
+        # Other threads may be reading these dictionaries, so they are replaced by new ones and not changed.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

@@ -1,7 +1,7 @@
 """Create and query the HNSW index of an embedder's vectors.
 
 The column has no fixed width, so that one table can store the vectors of two embedders. PostgreSQL uses the index only
-if a query repeats its cast and its condition exactly.
+if a query has exactly the cast and the condition with which it was created.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Building takes twice as long as with M = 16, but only a third as many neighbours are missed.
+# HNSW's parameter: links of a node. If it is 16, building takes half the time, but three times as many neighbours are
+# missed.
 M = 24
 EF_CONSTRUCTION = 128
-# Bytes of a node in the graph besides its vector: addresses of its neighbours, and a header.
+# Bytes of a node in the index besides its vector: addresses of its neighbours, and a header.
 _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
@@ -30,13 +31,13 @@ def get_index_name(embedder: Embedder) -> str:
 
 
 def create_index(embedder: Embedder) -> None:
-    """Create the embedder's index if it is missing. This takes minutes for 100,000 vectors."""
+    """Create the embedder's index if it is missing. For 100,000 vectors, this takes minutes."""
     with connection.cursor() as cursor:
         cursor.execute(_build_index_definition(embedder))
 
 
 def build_index(embedder: Embedder) -> None:
-    """Create the index with much memory and parallel workers, while others can read and write.
+    """Create the index with much memory and parallel workers. Other processes can read and write at the same time.
 
     Must run outside transactions.
     """
@@ -91,12 +92,12 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def build_indexed_distance(embedder: Embedder) -> str:
-    """Return an SQL expression for the cosine distance to a parameter, 0 to 2, in the form that uses the index."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for which PostgreSQL uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression for the cosine distance to a parameter, in a form that compares every row."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for a comparison of every row."""
     return "(vector <=> %s::halfvec)"
 
 
@@ -104,8 +105,8 @@ def build_scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default would stop a search before it finds enough of the rows that pass a selective filter.
+        # The default stops a search before it finds enough of the rows that pass a selective filter.
         "hnsw.max_scan_tuples": "1000000",
-        # The number of rows that pass a filter varies by a factor of a thousand, so a cached plan would often be wrong.
+        # A filter may pass few or very many rows, so a cached plan would often be wrong.
         "plan_cache_mode": "force_custom_plan",
     }

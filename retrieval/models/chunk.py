@@ -76,7 +76,7 @@ class Chunk(models.Model):
 class Embedder(models.Model):
     """An embedding model with a precision and a number of dimensions. Only the vectors of one embedder are searched.
 
-    ``options`` are the choices in the admin (``embedder_choice.build_chosen``).
+    ``options`` are the choices in the admin (``embedder_choice.build_chosen_embedder``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)

@@ -1,8 +1,8 @@
-"""Build the context of an answer from the hits of a search.
+"""Build the context of an answer: the passages that a language model gets, from the hits of a search.
 
-A hit may contain only a part of a block, for example of a table. While the token budget allows, the passages with the
-other parts are added, then the passages before and after each hit. For the best hits, short sections are completed too.
-The resulting blocks are ordered by document, and the document with the best hit comes first.
+A hit is a passage that the search returned. If it ends within a block, for example a table, the passages with the rest
+of the block are added. Then the passages before and after each hit are added, and for the best hits the rest of short
+sections. A token budget limits all additions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document id, ordinal of a passage, and start and end of the text around the passage that should be loaded.
+# Document id, ordinal of a passage in it, and start and end of the text that is wanted around this passage.
 Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
@@ -44,7 +44,7 @@ class _Surroundings:
         return self._known.get(place)
 
     def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the other passages that cover ``start`` to ``end``; none if more than FARTHEST_PLACES are needed."""
+        """Return the loaded passages that cover ``start`` to ``end`` with ``passage``; none if too many are needed."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -91,7 +91,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# The number of best hits whose short sections are completed.
+# Short sections are completed for this number of best hits.
 _WHOLE_SECTIONS = 3
 
 
@@ -103,11 +103,11 @@ def assemble_context(
     expand: int = 1,
     blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """Return the context for these hits; no blocks for no hits.
+    """Return the passages for a language model, as blocks of adjacent passages; no blocks if there are no hits.
 
-    It has at most ``blocks`` blocks and ``budget_tokens`` tokens. Only the best hit may exceed the budget. ``expand``
-    is the number of passages to add before and after each hit. Raises: ValueError for a budget or ``blocks`` out of
-    range.
+    The context has at most ``blocks`` hits and ``budget_tokens`` tokens, but always the best hit. ``expand`` is the
+    number of passages to add before and after each hit. The blocks are in the order of documents, the one with the best
+    hit first. Raises: ValueError if ``budget_tokens`` or ``blocks`` is out of range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -125,7 +125,7 @@ def assemble_context(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # Completing the best hits must leave half of the budget for the other hits.
+            # The best hits are completed with at most half of the budget, so that other hits fit too.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -153,7 +153,7 @@ def assemble_context(
 
 
 def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Return blocks of unranked passages in reading order; adjacent passages form one block. Scores are 0."""
+    """Join adjacent passages to blocks, in reading order, without scores. Every block has the score 0."""
     runs = _group_runs(passages)
     return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
 
@@ -162,7 +162,7 @@ FOLLOWING_CHARACTERS = 900
 
 
 def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return one block for each hit of the context, best first. Hits with equal content share one block."""
+    """Return one block for each hit in the context, best first. Hits with equal content share one block."""
     run_of = {get_place(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:
@@ -223,7 +223,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Add the passages that complete the neighbours' blocks, because the end of a table needs its header."""
+        """Add the rest of blocks that end within a neighbour of a hit, because the end of a table needs its header."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
@@ -266,7 +266,7 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
     for passage in run[1:]:
         if passage.end <= end:
             continue
-        # Every character except white space is in some passage, so a gap between two passages is only line breaks.
+        # Passages contain every character except white space, so only line breaks can be between two of them.
         gap = "\n" * max(0, passage.start - end)
         fresh = passage.content[max(0, end - passage.start) :]
         content += gap + fresh

@@ -37,7 +37,7 @@ def parse_metadata(text: str) -> object:
 
 
 def _iterate_leaves(value: object) -> Iterator[object]:
-    """Yield all keys and values, without recursion because senders can nest metadata deeply."""
+    """Yield all keys and values. It is not recursive, because API clients can nest metadata deeply."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

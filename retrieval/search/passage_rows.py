@@ -1,5 +1,3 @@
-"""Read stored passages from the database, for sources, scores and rerankers."""
-
 from __future__ import annotations
 
 import logging
@@ -17,8 +15,8 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
-from retrieval.text.block import from_rows
-from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize_question
+from retrieval.text.block import read_stored_blocks
+from retrieval.text.questions import LEAST_LIKENESS, have_same_kind_and_codes, normalize_question
 from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
@@ -28,7 +26,7 @@ LONGEST_CHARACTERS = 4000
 
 
 def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
-    """Return title, headings and content of each chunk as one text, in the given order. Deleted chunks are missing."""
+    """Return title, headings and content of each chunk as one text, by chunk id. Deleted chunks are missing."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
     )
@@ -39,10 +37,10 @@ def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 
 
 def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
-    """Return the chunks that have a heading or list item with this number: ``3.2``, but not ``3.2.1``.
+    """Return the ids of chunks with a heading or list item that has this number, for a question about "section 3.2".
 
-    ``noun`` is the word before the number, such as "section". A number without levels, such as ``2``, matches a list
-    item only after this noun, because nearly every list has a second item.
+    ``noun`` is the word before the number. A number without a dot, such as ``2``, matches a list item only after this
+    noun, because nearly every list has a second item. ``3.2`` does not match ``3.2.1``.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -64,8 +62,8 @@ def load_stored_chunks(
 ) -> dict[int, StoredChunk]:
     """Return the chunks' index data by id. Deleted chunks are missing.
 
-    Vectors are those of the embedder; a chunk without one has an empty vector. Without ``terms``, BM25 weights are
-    None. Raises: DatabaseError.
+    The vectors are by ``embedder_id``; a chunk that it has not encoded has an empty vector. If ``terms`` is false, BM25
+    weights are not read. Raises: DatabaseError.
     """
     columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -97,7 +95,7 @@ def load_stored_chunks(
         )
         for pk, collection, language, given, configuration, term_weights, sent in rows
     }
-    # The order of addition changes single-precision sums, so the order of the rows must be the caller's.
+    # Sums of single-precision numbers depend on the order of addition, so the rows are put in the caller's order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
@@ -139,8 +137,8 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks for which a curator entered this question, or a very similar one.
 
-    ``given`` maps chunk ids to the curators' questions. Questions are similar if their vectors are. If there is
-    no embedder or no calibration, only equal wordings match.
+    ``given`` maps chunk ids to the curators' questions. They are compared by vectors or, if there is no calibrated
+    embedder, by their words.
     """
     asked = normalize_question(question)
     found = {pk for pk, wordings in given.items() if asked in map(normalize_question, wordings)}
@@ -150,7 +148,7 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
     try:
         vector = encode_query(question)
         for pk, wordings in given.items():
-            alike = [wording for wording in wordings if ask_alike(question, wording)]
+            alike = [wording for wording in wordings if have_same_kind_and_codes(question, wording)]
             if any(
                 calibration.convert_to_likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike
             ):
@@ -161,10 +159,10 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
 
 
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
-    """Return the passages around these stretches, by document and ordinal.
+    """Return the passages around the given ones, by document id and ordinal.
 
-    A passage is returned if it is at most ``expand`` ordinals away, or if it overlaps the stretch's text range and is
-    at most FARTHEST_PLACES ordinals away. The stretch's own passage is not returned.
+    A stretch is a passage with a range of text around it. The passages at most ``expand`` places away are returned, and
+    those that overlap the range and are at most FARTHEST_PLACES away.
     """
     rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
@@ -181,6 +179,6 @@ def _build_passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])
-    values["blocks"] = from_rows(rows, start)
+    values["blocks"] = read_stored_blocks(rows, start)
     values["page_unit"] = get_page_unit(values["page_unit"])
     return Passage(**values)

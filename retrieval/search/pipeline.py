@@ -1,7 +1,6 @@
-"""Search from question to ranked passages: classify, plan, run both retrievers, fuse, rerank, explain.
+"""Search: classify a question, run both retrievers, fuse their results, rerank them, and explain the order.
 
-If one retriever fails or is late, the results of the other one are used. If the reranker fails or is late, the order of
-the fusion is used.
+If one retriever fails or is late, only the results of the other are used. If the reranker fails, the fused order stays.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from core.read_once import read_once
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.active_embedder import begin_encoding, is_lagging
+from retrieval.index.active_embedder import begin_encoding, has_passages_without_vectors
 from retrieval.index.closeness import find_current_calibration
 from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
@@ -49,7 +48,7 @@ from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResul
 from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
-from retrieval.search.understanding.named_subject import name_subject
+from retrieval.search.understanding.named_subject import add_earlier_code
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
@@ -70,18 +69,16 @@ logger = logging.getLogger(__name__)
 start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# Boosts, in standard deviations of the fused scores. NAMED_COLLECTION: the question names the passage's collection.
-# SAME_COLLECTION and SAME_DOCUMENT: the previous answer cites the passage's collection or document.
+# Numbers that are added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question
+# names the passage's collection. SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites its collection or document.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost, in standard deviations, of a passage that contains a code from the question, such as a part number.
+# Boost of a passage that contains a code from the question, such as a part number. The unit is as above.
 NAMED_CODE = 4.0
 # Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """A clock that records the milliseconds of each stage of a search."""
-
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
         self.milliseconds: dict[str, float] = {}
@@ -97,9 +94,9 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The search for one text, and the retrievers' results.
+    """The retrievers' results for one text. A question may be searched in several texts.
 
-    A question may be searched in several texts; ``weight`` is the weight of this search in the sum of the scores.
+    A passage's score is the sum of its scores for the texts, multiplied by their ``weight``.
     """
 
     query: str
@@ -112,9 +109,9 @@ class _Search:
 class _Question:
     """A question in the forms in which it is searched.
 
-    ``asked`` is the question as typed. ``text`` is the corrected and completed question. ``joined`` is ``text`` after
-    the previous questions of the conversation; it is empty if the question is searched alone. ``reformulation`` is None
-    if the caller of `search` chose a published method.
+    ``asked`` is the question as typed. ``text`` is the corrected question. ``joined`` is the previous questions of the
+    conversation followed by ``text``, or empty if they are not used. ``reformulation`` is None if the caller of
+    `search` chose a method.
     """
 
     asked: str
@@ -139,7 +136,8 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    Each of ``lists`` has the fused candidates of one search, best first, and also the passages of ``tried``.
+    Each list in ``lists`` has the candidates of one search, best first. ``tried`` maps chunk ids to questions that are
+    only tried; ``lists`` contain these chunks too.
     """
 
     question: _Question
@@ -155,10 +153,7 @@ class _Found:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The matched terms by chunk id.
-
-        If several searches matched a chunk, the terms of the first search are used.
-        """
+        """The question's terms in each chunk, by chunk id, from the first search that found the chunk."""
         return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
 
 
@@ -177,13 +172,15 @@ def search(
 ) -> SearchResult:
     """Return the passages that answer ``question`` best, with an explanation of their order.
 
-    Only passages that pass ``filters`` are searched. The profile decides whether misspellings are corrected and whether
-    ``history`` (the earlier turns of the conversation, oldest first) is used. With ``history``, a language model
-    completes the question. Without a model, two searches run: one for the question alone, one for the question joined
-    with the earlier questions. A given ``method`` is searched as its authors published it, without these additions.
-    ``profile`` and ``reranker`` replace the published ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
-    Every returned passage contains the quoted phrases, and none of the words after a minus (see ``syntax``). ``tried``
-    maps chunk ids to questions that count as if curators had stored them. The result is empty if no passage matches.
+    - ``filters``: only passages that pass them are searched.
+    - ``method``: a method to combine the retrievers, used as its authors published it, without corrections or history.
+    - ``profile``, ``reranker``: used instead of the published ones.
+    - ``history``: earlier turns of the conversation, oldest first. A language model uses them to complete the question.
+      If there is none, a second search runs for the question joined with earlier questions.
+    - ``tried``: questions by chunk id, which count as if curators had stored them.
+
+    While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every returned passage contains the quoted phrases, and
+    none of the words after a minus. The result is empty if no passage matches.
 
     Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
     SearchUnavailable if both retrievers fail.
@@ -226,21 +223,22 @@ def _prepare_question(
         if reformulator is not None:
             reformulation = reformulator.reformulate(text, history)
         if reformulator is None or reformulation.notice:
-            named = name_subject(reformulation.query, history)
+            named = add_earlier_code(reformulation.query, history)
             if named == reformulation.query:
                 joined_with = history
             else:
                 reason = _("the code of an earlier question")
                 reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
         text = reformulation.query
-    # Vectors are computed in the background while the database looks up words. A corrected question is encoded again.
+    # Vectors are computed in the background during the database queries. If the question is corrected, they are
+    # computed again.
     if tuned.method is not SearchMethod.LEXICAL:
         for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
-        # The keyword retriever looks the words up again, and reports a failure if there is one.
+        # The keyword retriever repeats this query, and reports a failure.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
         return _Question(asked, text, "", (), None, classify_question(text))
@@ -265,15 +263,14 @@ def _prepare_question(
 def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Run both retrievers for the question, alone and joined with previous questions, and fuse their results.
+    """Search the question, alone and joined with previous questions, and fuse the results of both retrievers.
 
     If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
     if tried:
-        # A stored question helps only passages that pass the filters. The same must be true of a question that is only
-        # tried.
+        # Only passages that pass the filters can be results, also if they are in ``tried``.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
@@ -338,7 +335,7 @@ def _build_result(
         reformulation=question.reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        is_partly_encoded=plan.weights.vector > 0 and is_lagging(filters.collections),
+        is_partly_encoded=plan.weights.vector > 0 and has_passages_without_vectors(filters.collections),
         joined_query=question.joined,
         named_collections=question.named_collections,
     )
@@ -353,7 +350,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     try:
         fitted = find_current_calibration()
     except (RagsiteError, ImproperlyConfigured):
-        return tuned  # the vector retriever reports the error
+        return tuned  # The vector retriever reports this error.
     share = fitted.vector_weight if fitted is not None else None
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
@@ -369,10 +366,6 @@ def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[Me
 def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
-    """Return the searches that at least one retriever answered, with weights that sum to 1.
-
-    Raises: SearchUnavailable if no retriever answered any search.
-    """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = choose_search_weights(texts[0])
     answered = [
@@ -425,7 +418,7 @@ def _rank_candidates(
             fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Loading the metadata of documents takes a database query. Only these boosts need them.
+        # Only these boosts need the documents' metadata, which take a database query.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
@@ -468,10 +461,6 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _rank_or_drop(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return all candidates, each with a rank or with the reason why it has none.
-
-    The first ``top_k`` candidates above the score threshold get a rank. All others get a reason in ``dropped``.
-    """
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

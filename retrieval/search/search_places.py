@@ -1,4 +1,4 @@
-"""Limit the searches that run and wait in one process; more of them are refused."""
+"""Limit how many searches run and wait in one process. Further ones are refused."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each search uses two of the retrievers' 16 threads. The other threads are for answers.
+# Each search uses two of the retrievers' 16 threads. The others are for searches that answers need.
 SEARCHES_AT_ONCE = 2
-# A processor of a small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS. A request beyond this
-# number is refused at once, so that the processor is free for pages.
+# A small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS. More requests are refused at once, so
+# that the processor is free for pages.
 SEARCHES_WAITING, SEARCH_WAIT_SECONDS = 8, 1.0
 
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
@@ -24,8 +24,8 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
-    """Wait for a place to search. Raises: SearchBusy if too many searches wait already, or none ends in time."""
-    # The database connection is given back, because running searches may need it.
+    """Wait until few enough searches run. Raises: SearchBusy if too many wait already, or the wait is too long."""
+    # Running searches may need this database connection.
     database.release_connections()
     if not _queue.acquire(blocking=False):
         _refuse()

@@ -1,4 +1,4 @@
-"""Choose the table, rows and columns that a question is about, for display beside an answer."""
+"""Choose the table, rows and columns that a question is about, to show them below an answer."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from django.utils.translation import gettext as _
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
-from retrieval.tables.answering import describe
-from retrieval.tables.choosing import Nearness, TableChoice, choose_part, weigh_names
+from retrieval.tables.answering import describe_condition
+from retrieval.tables.choosing import Nearness, TableChoice, choose_part, score_named_words
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.names import format_label, make_key
+from retrieval.tables.names import format_column_label, make_key
 from retrieval.tables.results import ShownTable, TableDocument
-from retrieval.tables.table_reading import show_cell
+from retrieval.tables.table_reading import format_cell
 
 if TYPE_CHECKING:
     from retrieval.types import Passage
 
 logger = logging.getLogger(__name__)
 
-# A table is shown if it has at least this weight. A table that contains the best hit weighs 2, a table that contains
-# the second hit 1, and so on. Columns and cells that the question names add to the weight.
+# A table is shown if it has at least this weight. The weight is 2 / rank of the best hit in the table, plus
+# `score_named_words` for the columns and cells that the question names.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -45,7 +45,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table weighs LEAST_WEIGHT."""
     weighed = [
-        (_weigh_hit_rank(known, passages) + weigh_names(question, known), -place, known)
+        (_weigh_hit_rank(known, passages) + score_named_words(question, known), -place, known)
         for place, known in enumerate(candidates)
     ]
     weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
@@ -78,7 +78,7 @@ def make_nearness(table: KnownTable) -> Nearness:
 
 
 def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
-    names = [format_label(table.columns[column].name) for column in columns]
+    names = [format_column_label(table.columns[column].name) for column in columns]
     try:
         asked = encode_query(text)
         return [float(vector @ asked) for vector in encode_names(names)]
@@ -88,22 +88,22 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
 
 
 def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """Return the chosen part of the table; None if the document is being read again and its rows are missing."""
+    """Return the chosen part of the table; None if its rows are missing, because the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
     if text is None or len(cells) != len(ordinals):
         return None
     shown = {
-        column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
+        column: [format_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
     rows = tuple(tuple(map(_shorten_cell, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
-    columns = tuple(format_label(known.columns[column].name) for column in shown)
-    sorted_by = format_label(known.columns[choice.order].name) if choice.order is not None else ""
+    columns = tuple(format_column_label(known.columns[column].name) for column in shown)
+    sorted_by = format_column_label(known.columns[choice.order].name) if choice.order is not None else ""
     conditions = tuple(
-        describe(each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched]))
+        describe_condition(each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched]))
         for each in choice.conditions
     )
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):

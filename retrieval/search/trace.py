@@ -1,4 +1,4 @@
-"""Describe the result of a search: its passages, and the explanation of their order. Imports no Django."""
+"""The result of a search: its passages, and the explanation of their order. Imports no Django."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of the index at the time of a search.
+    """The embedder, and the versions of the collections, at the time of a search.
 
     ``versions`` maps each collection's id, as text, to `CollectionStatistics.version`.
     """
@@ -72,9 +72,9 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is empty for settings without a name. ``named_collections`` are the slugs of collections that the
+    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs of collections that the
     question names. ``joined_query`` is the earlier questions followed by ``query``; it is empty if only ``query`` was
-    searched. Error messages are for staff: see :meth:`without_errors`.
+    searched. :meth:`without_errors` removes messages for staff.
     """
 
     question: str
@@ -99,13 +99,13 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The text of the search, alone or joined with earlier questions, that ranked the best hit highest."""
+        """The searched text that ranked the best hit highest: the question alone, or joined with earlier questions."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The stages that failed: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
+        """The names of failed stages: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
         if self.rerank is not None and self.rerank.status.is_failure:
             failed.append("rerank")
@@ -126,7 +126,7 @@ class SearchResult:
     trace: SearchTrace
 
 
-def hit_as_json(hit: Hit) -> dict[str, object]:
+def convert_hit_to_json(hit: Hit) -> dict[str, object]:
     passage = hit.passage
     candidate = to_json(hit.candidate)
     del candidate["dropped"]

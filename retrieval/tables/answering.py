@@ -1,4 +1,4 @@
-"""Answer questions from all rows of a table: compute a value, or select the matching rows."""
+"""Answer a question from the rows of a table: compute a value, or select the matching rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.db.models import Q
 
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
-from retrieval.tables.choosing import Nearness, read_loosely
+from retrieval.tables.choosing import Nearness, interpret_question_loosely
 from retrieval.tables.computing import Computed, compute_result, format_number
-from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.grammar import Condition, TableReading, interpret_question
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.matching_rows import is_understood
-from retrieval.tables.names import show_name
+from retrieval.tables.matching_rows import uses_every_word
+from retrieval.tables.names import format_column_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import load_overlapping_table
-from retrieval.tables.table_reading import show_cell
+from retrieval.tables.table_reading import format_cell
 from retrieval.text.word_lists import read_sections
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def answer_from_tables(
 ) -> TableResult | None:
     """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
 
-    The first of ``candidates`` with a computed value is used. Only English and Dutch questions are understood.
-    Conditions in the result are in ``language``.
+    The first table with a computed value is used. Only English and Dutch questions are understood. ``language`` is the
+    language in which the result describes its conditions.
     """
     shown: TableResult | None = None
     for table in candidates:
-        reading = read_question(question, table)
+        reading = interpret_question(question, table)
         computed = compute_result(reading, table) if reading is not None else None
         if reading is None or computed is None:
             if shown is None:
-                reading = read_loosely(question, table, make_nearness(table))
+                reading = interpret_question_loosely(question, table, make_nearness(table))
                 has_part = bool(reading.conditions) or reading.order is not None
-                if has_part and is_understood(question, table, reading):
+                if has_part and uses_every_word(question, table, reading):
                     shown = _show_rows(reading, table, language)
             continue
         if shown is not None and computed.operation is Operation.ROWS:
@@ -61,11 +61,14 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows of the passage's table that the question selects; None if it selects none or over half."""
+    """Return the rows that the question selects from the table in the passage.
+
+    The result is None if there is no table, or if the question selects no row or more than half of the rows.
+    """
     table = load_overlapping_table(passage, question)
     if table is None:
         return None
-    reading = read_loosely(question, table, make_nearness(table))
+    reading = interpret_question_loosely(question, table, make_nearness(table))
     rows = _show_rows(reading, table, language)
     is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
     return rows if is_choice else None
@@ -77,12 +80,11 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Matching rows show all columns if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
+# An answer shows all columns of its rows if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """Return the computed result with the offsets of its cells; None if the table was deleted in the meantime."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
@@ -95,7 +97,7 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
         places = [columns.index(column) for column in (computed.answer, *reading.shown)]
         answering = rows[:1] if computed.operation is Operation.COMPARE else rows
         texts = [row.cells[place].text.strip() for row in answering for place in places]
-        answers = tuple(dict.fromkeys(map(show_cell, texts) if is_markup else texts))
+        answers = tuple(dict.fromkeys(map(format_cell, texts) if is_markup else texts))
     return TableResult(
         operation=computed.operation,
         document_id=table.document_id,
@@ -103,7 +105,7 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
         caption=table.caption,
         columns=tuple(known.columns[column].name for column in columns),
         rows=rows,
-        conditions=tuple(describe(condition, known, language) for condition in reading.conditions),
+        conditions=tuple(describe_condition(condition, known, language) for condition in reading.conditions),
         matched=computed.matched,
         total=known.data_row_count,
         value=computed.value,
@@ -148,14 +150,14 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
     return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
-def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
+def describe_condition(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition as text, such as "category = pump".
 
-    ``is_part`` writes "contains" instead of "=", for words that are only a part of a matching cell.
+    If ``is_part`` is true, the text has "contains" instead of "=", because the value is only a part of a cell.
     """
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])
-    name = show_name(known.columns[condition.column].name)
+    name = format_column_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
     if is_part and not condition.is_negated:
         sign = words["contains"]

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.grammar import Condition, TableReading, interpret_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
 from retrieval.tables.linking import Kind, link_question
-from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.matching_rows import read_row_selection
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of at most WHOLE_ROWS rows is shown whole. Up to MOST_FITTING rows that meet the question's conditions are all
-# shown.
+# A table of at most WHOLE_ROWS rows is shown whole. In a longer table, all rows that meet the question's conditions are
+# shown if they are at most MOST_FITTING.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
@@ -34,8 +34,9 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 class TableChoice:
     """The part of a table to show for a question.
 
-    The first ``matched`` of ``rows`` meet the ``conditions``. They are sorted by the column ``order``, highest first,
-    or lowest first if ``is_least`` is true. If ``order`` is None, they are sorted by relevance or position.
+    The first ``matched`` of ``rows`` meet the ``conditions``. The rows are sorted by the column with the index
+    ``order``: highest first, or lowest first if ``is_least`` is true. If ``order`` is None, they are sorted by
+    relevance or by their position in the table.
     """
 
     columns: tuple[int, ...]
@@ -47,10 +48,13 @@ class TableChoice:
 
 
 def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
-    """Return the part of the table to show. ``near_rows`` are ordinals of rows that a search found, best first."""
-    is_certain = read_question(question, table) is not None
-    reading = read_loosely(question, table, nearness)
-    rows = [row for row in _load_rows(reading, table) if row.is_of_data]
+    """Return the part of the table to show.
+
+    ``near_rows`` are the ordinals (from 0) of rows that a search found, best first.
+    """
+    is_certain = interpret_question(question, table) is not None
+    reading = interpret_question_loosely(question, table, nearness)
+    rows = [row for row in _load_rows(reading, table) if row.is_data_row]
     matching = rows
     conditions: list[Condition] = []
     for condition in reading.conditions:
@@ -60,7 +64,8 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        reading = replace(reading, order=None)  # the row whose cell has no number may be the highest
+        # A row whose cell has no number may be the highest, so the order would be wrong.
+        reading = replace(reading, order=None)
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
@@ -85,10 +90,10 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
     )
 
 
-def weigh_names(question: str, table: KnownTable) -> float:
-    """Return a weight for how likely the question is about the table.
+def score_named_words(question: str, table: KnownTable) -> float:
+    """Return a number that is higher if the question is more likely about the table.
 
-    Each cell or column that the question names adds 1, and each word of the table's caption .5.
+    Each cell or column that the question names adds 1. Each word of the table's caption in the question adds .5.
     """
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
@@ -97,10 +102,11 @@ def weigh_names(question: str, table: KnownTable) -> float:
     return weight
 
 
-def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
-    """Return the certain interpretation of the question, or else one from the columns and cells that it names.
+def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+    """Return what the question asks of the table: conditions, columns and an order.
 
-    For "the highest" without a column, the table is sorted by the column whose name is nearest in meaning.
+    If not all words of the question are understood, the columns and cells that it names decide. If it asks for "the
+    highest" without a column, the order is by the column whose name is nearest in meaning.
     """
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
@@ -109,14 +115,14 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.list_column_words(column)  # "2000" also picks the column incidents_00_14
+            words = table.list_column_words(column)  # "2000" in a question also means the column incidents_00_14.
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)
 
-    reading = read_question(question, table)
+    reading = interpret_question(question, table)
     if reading is None or reading.operation is Operation.COMPARE:
-        reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
+        reading = read_row_selection(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
         if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
@@ -159,7 +165,6 @@ def _measure(value: CellValue) -> float | None:
 
 
 def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
-    """Return each row's score by ordinal: the idf weights of the question's words, plus 1 / its rank in the search."""
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:

@@ -1,4 +1,4 @@
-"""Compute the answer to an interpreted question from all rows of a table. PURE."""
+"""Compute the answer to a question from all rows of a table, after its words have been interpreted. PURE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Computed:
     """The result of a computation over a table.
 
     ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
-    index of the column with the answer, or None.
+    index of the column whose cells are the answer, or None.
     """
 
     operation: Operation
@@ -29,10 +29,7 @@ class Computed:
 
 
 def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Return the result; None if it depends on a cell that cannot be compared, or if no row matches.
-
-    A count needs no matching row.
-    """
+    """Return the result; None if no row matches, or if a needed cell cannot be compared."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _find_matching(reading, reading.conditions, table)
@@ -56,14 +53,14 @@ def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; None if a cell cannot be compared.
+    """Return the rows that meet the conditions; None if a cell cannot be compared with a condition.
 
-    If the interpretation only shows rows, a row with such a cell is left out instead.
+    If the question only selects rows, a row with such a cell is left out instead.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
-        if not row.is_of_data:
+        if not row.is_data_row:
             continue
         held = [condition.is_met_by(row.values[condition.column]) for condition in conditions]
         if False in held:
@@ -81,9 +78,9 @@ def _build_rows_result(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """Return the count of rows, or of different cells in the asked column; None without rows.
+    """Return the count of rows, or of different cells in the column that is counted; None without rows.
 
-    The rows are returned instead of a count if cells repeat or may contain lists.
+    The rows are returned instead if cells are empty, begin with a digit, repeat or may contain lists.
     """
     if not rows:
         return None
@@ -95,7 +92,6 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if reading.answer != table.subject_column and any(
             isinstance(cell, str) and len(make_cell_keys(cell)) > 2 for cell in cells
         ):
-            # the rows are shown instead of a count, because the cells may contain lists
             return _build_rows_result(rows)
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
@@ -131,7 +127,7 @@ def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> Comput
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
-        return None  # an empty cell may mean zero
+        return None  # An empty cell may mean zero, which could be the lowest number.
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]

@@ -1,4 +1,7 @@
-"""Parse and write filters of a table's columns as users type them: ``pump``, ``!=pump``, ``>=5 <9``, ``yes``. PURE."""
+"""Convert between conditions and the filters that users type above a table's columns, such as ``pump`` or ``>=5 <9``.
+
+PURE.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions of the filter ``typed`` for column ``at``; none if it is empty. Raises: ValueError."""
+    """Return the conditions in ``typed``, the filter of the column with index ``at``; none if the filter is empty.
+
+    Raises: ValueError.
+    """
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -50,7 +56,10 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by column ``at``. Numbers are lower than words. Empty cells are always last."""
+    """Return the rows sorted by the column with index ``at``.
+
+    Numbers come before words, and empty cells always last.
+    """
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),

@@ -1,6 +1,6 @@
-"""Interpret the spans of a question as one operation on a table, with conditions and an answer column. PURE.
+"""Interpret a question as one operation on a table, with conditions and a column for the answer. PURE.
 
-A question is not interpreted if a span has no meaning, or two.
+A span is a word or phrase of the question. If a span has no meaning, or several, the question is not interpreted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# After these words a year is the end of a period, which no condition can express.
+# A year after one of these words is the end of a period, for which there is no condition.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
@@ -40,11 +40,16 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the cells of one column.
+    """A condition on the cells of one column, which is given as an index.
 
-    The ``operator`` is one of = < <= > >= between, for numbers; the same with the prefix ``year``, for years; ``is``,
-    for names; or ``contains``. ``values`` are the bounds, or alternatives of which one must match. ``shown`` is the
-    text in the question.
+    ``operator`` is one of these:
+
+    - ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``between`` for numbers;
+    - the same with the prefix ``year`` for years;
+    - ``is`` for texts that equal a value, ``contains`` for texts that contain one.
+
+    ``values`` are the bounds, or alternatives of which one must match. ``shown`` is the condition's text in the
+    question.
     """
 
     column: int
@@ -54,7 +59,7 @@ class Condition:
     is_negated: bool = False
 
     def is_met_by(self, value: CellValue) -> bool | None:
-        """Return whether the value meets the condition; None if the value cannot be compared."""
+        """Return whether a cell's value meets the condition; None if the value cannot be compared."""
         found = self._compare_value(value)
         return found if found is None or not self.is_negated else not found
 
@@ -92,11 +97,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """The interpretation of a question about a table. Columns are given as indexes.
+    """The interpretation of a question: what it asks of a table. Columns are given as indexes.
 
     ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged. If
-    ``is_distinct`` is true, equal cells count once. If ``is_least`` is true, the question asks for the lowest number,
-    or the lower of two. ``shown`` are further columns to show.
+    ``is_distinct`` is true, equal cells count once. If ``is_least`` is true, the question asks for the lowest number.
+    ``shown`` are more columns to show.
     """
 
     operation: Operation
@@ -112,7 +117,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
-def read_question(question: str, table: KnownTable) -> TableReading | None:
+def interpret_question(question: str, table: KnownTable) -> TableReading | None:
     spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
@@ -195,7 +200,6 @@ class _Reader:
         return self.question[self.spans[at].start : self.spans[at].end]
 
     def _read_value(self, at: int) -> bool:
-        """Add a condition for the value at this span and its column; return False if several columns are possible."""
         span = self.spans[at]
         columns = span.columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
@@ -215,7 +219,6 @@ class _Reader:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
-        """Add a condition for the number at this span, as in "more than 5 kg"; False if its column is unclear."""
         sign, first, last = "=", at, at
         if self.spans[at].word is Word.BETWEEN:
             sign = "between"
@@ -259,7 +262,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Add a condition for a column named at this span, as in "with nougat", "without nougat" or "no alcohol"."""
+        """Add a condition "yes", "no" or 0 for a column that is named, as in "with nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
@@ -336,7 +339,7 @@ class _Reader:
             return None
         if not self._is_number(column) or column in self.table.year_columns:
             return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
-        if self.table.is_ordinal(column) or is_distinct:
+        if self.table.is_ordinal_column(column) or is_distinct:
             return None
         if is_total:
             return TableReading(Operation.SUM, conditions, order=column)
@@ -358,7 +361,7 @@ class _Reader:
         if len(columns) != 1:
             return None
         column = self._only(columns[0])
-        if not self._is_number(column) or self.table.is_ordinal(column):
+        if not self._is_number(column) or self.table.is_ordinal_column(column):
             return None
         # "What does salary mean?" does not ask for a mean.
         if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
@@ -378,7 +381,7 @@ class _Reader:
             order = self.table.measure_columns[0]
         else:
             return None
-        if not self._is_number(order) or self.table.is_ordinal(order):
+        if not self._is_number(order) or self.table.is_ordinal_column(order):
             return None
         others = [at for at in columns if at not in ranking]
         if any(at and not self._is_asked(at) for at in others):
@@ -386,15 +389,15 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject_column  # An example is "the cheapest".
+                answer = self.table.subject_column  # The question is like "the cheapest".
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
-                answer = order  # An example is "what is the highest price".
+                answer = order  # The question is like "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """Return the interpretation of a comparison such as "who has more gold, Spain or Italy", or None."""
+        """Interpret a comparison of two rows ("who has more gold, Spain or Italy"); None for another question."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]
@@ -404,6 +407,6 @@ class _Reader:
         if named[1].column != column or any(other != column for other in others):
             return None
         order = self._only(numbers[0])
-        if self.table.is_ordinal(order):
+        if self.table.is_ordinal_column(order):
             return None
         return TableReading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)

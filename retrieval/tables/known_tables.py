@@ -1,4 +1,4 @@
-"""Describe a table for questions: its rows, and the words that name its cells and columns. PURE."""
+"""A table with its rows, and with the words by which a question can name its cells and columns. PURE."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# A year, but not a season such as 2004–05.
+# It matches a year, but no season such as 2004–05.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LONGEST_SUMMARY = 30
-# Words at the beginning or end of a column's name that a question may leave out, as in beer_servings.
+# A question may leave out these words at the beginning or end of a column's name: "beer" means beer_servings.
 _MEASURES = frozenset(map(make_singular, read_words("tables", "measures")))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """A row with one value for each column. None is an empty cell, or a cell that was not loaded."""
+    """A row of a table, with one value for each column. None is an empty cell, or a cell that was not loaded."""
 
     ordinal: int
     values: tuple[CellValue, ...]
 
     @property
-    def is_of_data(self) -> bool:
+    def is_data_row(self) -> bool:
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return not any(
             (key := keep_letters_and_digits(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
@@ -51,9 +51,9 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def make_cell_keys(text: str) -> frozenset[str]:
-    """Return keys of the names by which a question may refer to the cell.
+    """Return normalised texts by which a question may name a cell with this text.
 
-    The names are the cell's text, the text without notes in brackets, and the items if the text is a list.
+    They are the whole text, the text without notes in brackets, and each item if the text is a list.
     """
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
@@ -78,8 +78,8 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with the values of at least these columns. ``named_rows`` are all rows; if
-    ``is_long`` is true, they are only some of them.
+    ``read_rows(columns)`` returns all rows with the values of at least these columns. ``named_rows`` are all rows, or
+    only some of them if ``is_long`` is true.
     """
 
     pk: int
@@ -112,7 +112,7 @@ class KnownTable:
 
     @cached_property
     def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns that a name can mean. A key is the sorted words of the name."""
+        """The indexes of the columns that a name in a question can mean. A key is the sorted words of the name."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -121,7 +121,7 @@ class KnownTable:
             words = self.list_column_words(at)
             whole.setdefault(tuple(sorted(words)), set()).add(at)
             while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
-                words = words[1:]  # for example "No. of wins" and "Σ points"
+                words = words[1:]  # Questions leave out such a first word, as in "No. of wins" or "Σ points".
                 whole.setdefault(tuple(sorted(words)), set()).add(at)
             if len(words) > 1 and words[-1] in _MEASURES:
                 partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
@@ -132,19 +132,24 @@ class KnownTable:
 
     @cached_property
     def data_row_count(self) -> int:
-        """The number of rows without rows of totals. A long table's rows of totals are counted."""
-        return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
+        """The number of rows, without rows of totals. In a long table, rows of totals are counted too."""
+        return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
     @cached_property
     def subject_column(self) -> int | None:
-        """The first text column if it identifies the rows: no cell is empty, and no two are equal. Otherwise None."""
-        texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
+        """The first text column, if its cells are filled and all different, so that they name the rows.
+
+        Otherwise None.
+        """
+        texts = (
+            at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal_column(at)
+        )
         first = next(texts, None)
         return first if first is not None and self.has_unique_cells(first) else None
 
     @cached_property
     def rows_by_word(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the rows in ``named_rows`` that contain a word, by the word's singular."""
+        """The ordinals of the rows in ``named_rows`` that contain a word, by the word in singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
@@ -153,10 +158,7 @@ class KnownTable:
 
     @cached_property
     def naming_columns(self) -> Sequence[int]:
-        """The columns that name a row.
-
-        They are the column that identifies the rows and, if its cells are codes, the next text column.
-        """
+        """The columns that name a row: the subject column, or else the first; after codes, the next text column too."""
         first = self.subject_column if self.subject_column is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
@@ -167,7 +169,7 @@ class KnownTable:
     def has_unique_cells(self, at: int) -> bool:
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
-            if row.is_of_data:
+            if row.is_data_row:
                 if is_empty(row.values[at]) or row.values[at] in seen:
                     return False
                 seen.add(row.values[at])
@@ -177,19 +179,19 @@ class KnownTable:
     def year_columns(self) -> frozenset[int]:
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
-            if row.is_of_data:
+            if row.is_data_row:
                 columns = {at for at in columns if len(find_years(row.values[at])) == 1}
         return frozenset(columns)
 
-    def is_ordinal(self, at: int) -> bool:
+    def is_ordinal_column(self, at: int) -> bool:
         words = self.list_column_words(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
     def measure_columns(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked. Ranks, numbers that are names, and years are left out."""
+        """The columns of numbers that can be ranked. Columns of ranks, identifying numbers and years are left out."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
-        return [at for at in numbers if not self.is_ordinal(at)]
+        return [at for at in numbers if not self.is_ordinal_column(at)]
 
     @cached_property
     def day_columns(self) -> Sequence[int]:
@@ -197,27 +199,27 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def list_column_words(self, at: int) -> Sequence[str]:
-        """Return the words of the column's name in singular, without stop words and the unit; empty if unnamed."""
+        """Return the words of a column's name in singular, without its unit and words such as "of"."""
         return self._column_words[at]
 
     @cached_property
     def _column_words(self) -> Sequence[Sequence[str]]:
-        return [self._find_list_column_words(at) for at in range(len(self.columns))]
+        return [self._find_column_words(at) for at in range(len(self.columns))]
 
-    def _find_list_column_words(self, at: int) -> list[str]:
+    def _find_column_words(self, at: int) -> list[str]:
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
         words = split_name(_NOTE.sub("", column.name))
         if len(words) > 1 and words[-1] == column.unit:
             words = words[:-1]
-        return [name_word(word) for word in words if word not in JOINING]
+        return [normalize_column_word(word) for word in words if word not in JOINING]
 
 
 _SAME_WORDS = {"percentag": "percent", "pct": "percent"} | dict.fromkeys(read_words("tables", "nations"), "nation")
 
 
-def name_word(word: str) -> str:
-    """Return a form of the word that is equal for synonyms, singular and plural, to compare names with questions."""
+def normalize_column_word(word: str) -> str:
+    """Return a form that is equal for singular, plural and synonyms, to compare questions with column names."""
     found = make_singular(word)
     return _SAME_WORDS.get(found, found)

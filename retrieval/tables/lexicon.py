@@ -46,7 +46,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # ROWS is a word of the question that is also in the table's caption. Such a word means the table's rows.
+    # A question's word that is in the table's caption means the rows of the table.
     ROWS = auto()
     FILLER = auto()
 
@@ -60,10 +60,10 @@ def _normalise_nouns(words: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A quantity that questions name by an everyday word.
+    """A quantity that questions name by everyday words, such as weight by "heavy".
 
-    ``columns`` are the names that a column of this quantity may have. ``phrases`` maps a phrase to an extreme
-    ("heaviest"), or to None ("how heavy").
+    ``columns`` are names of columns with this quantity. ``phrases`` maps a phrase to an extreme ("heaviest"), or to
+    None ("how heavy").
     """
 
     columns: frozenset[str]
@@ -92,10 +92,10 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 
 
 CONCEPTS = _read_concepts(_TABLES)
-# Verbs that only mean "has": "won three gold medals" is "has three gold".
+# These verbs can be left out of a question: "won three gold medals" means "has three gold".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# "Who", "when" and "where" ask for a column with one of these names. For "who", the first set that names one column is
-# used.
+# "Who", "when" and "where" ask for a column with one of these names. "Who" has several sets of names. The first set
+# with a name of a column is used.
 WHO_COLUMNS = tuple(
     _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
@@ -104,10 +104,10 @@ WHEN_COLUMNS = _normalise_nouns(join_lists(_TABLES, "when_columns"))
 WHERE_COLUMNS = _normalise_nouns(join_lists(_TABLES, "where_columns"))
 # Columns with these names contain ranks or identifying numbers, which are not summed.
 ORDINALS = _normalise_nouns(join_lists(_TABLES, "ordinals"))
-# A row with one of these cells is a row of totals.
+# A row that has one of these words as a cell is a row of totals.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
 YES_OR_NO = frozenset(join_lists(_TABLES, "yes_or_no").split())
-# Filler words are left out, because Dutch "een" (one) is also the article.
+# Dutch "een" (one) is also the article "a", so it is no number here, like other filler words.
 NUMBERS: Mapping[str, float] = {
     word: float(number)
     for words in _TABLES.values()
@@ -131,15 +131,15 @@ _PHRASES = {
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
-# These words are ignored in names, because "date of birth" is also asked for as "birth date".
+# Names are compared without these words, because questions also call "date of birth" "birth date".
 JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
 def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """Return the phrases of the language that most of ``words`` belong to; English if undecided.
+    """Return the phrases with a meaning in the language of ``words``, which are the words of a question.
 
-    Words that several languages have are not counted.
+    It is the language with most of the words. Words of several languages are not counted. A tie gives English.
     """
     found = set(words)
     distinct = {

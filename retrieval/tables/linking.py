@@ -1,4 +1,4 @@
-"""Find the columns, cells, numbers and phrases that the words of a question mean in a table. PURE."""
+"""Find which columns, cells, numbers and phrases the words of a question mean in a table. PURE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from retrieval.tables.known_tables import KnownTable, name_word
+from retrieval.tables.known_tables import KnownTable, normalize_column_word
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
 from retrieval.tables.names import YEAR, QuestionToken, make_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
@@ -34,10 +34,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSpan:
-    """A part of the question, ``question[start:end]``, with its meaning in the table.
+    """A word or phrase of a question, ``question[start:end]``, with its meaning in a table.
 
-    ``columns`` are the columns that it names, or that contain the value ``key``. ``number`` is a number or year, with
-    its ``unit``. A range has the ``word`` BETWEEN and goes from ``number`` to ``upper``.
+    ``columns`` are the columns that it names, or those with the cell text ``key``. ``number`` is a number or year, and
+    ``unit`` its unit. In a range, ``word`` is BETWEEN, and ``number`` and ``upper`` are the bounds.
     """
 
     kind: Kind
@@ -52,10 +52,10 @@ class QuestionSpan:
 
 
 def link_question(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
-    """Return the spans of the question in order, without filler words; None if a word has no clear meaning.
+    """Return the question's words and phrases with their meanings, in order; None if a meaning is unclear.
 
-    Words that name both a column and a cell are unclear. If ``partly`` is set, the result is never None: these words
-    name the cell, and words without a meaning are kept.
+    Filler words are left out. A word that names both a column and a cell is unclear. If ``partly`` is set, the result
+    is never None: such a word means the cell, and words without a meaning are kept.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -63,16 +63,16 @@ def link_question(question: str, table: KnownTable, *, partly: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """The meanings that were found in a question. ``spans`` cover all its words; words without a meaning are OTHER.
+    """The meanings of a question's words in a table.
 
-    ``whole`` is None if a part of the question has several meanings, or none.
+    ``spans`` cover all words; words without a meaning have the kind OTHER. ``whole`` has the spans with a meaning. It
+    is None if a word has several meanings, or none.
     """
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
 
 
-# The result is cached, because several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     return _Linker(question, _read_words(question), table).link()
@@ -97,7 +97,6 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 @functools.lru_cache(maxsize=2_000)
 def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
-    """Return the kind (NUMBER or YEAR), the number and its unit; None for other words."""
     norms = [_SYMBOLS.get(word, word) for word in words]
     unit = ""
     if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -111,7 +110,8 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
         norms, scale = [scaled[1]], 1e3
     value = NUMBERS.get(norms[0])
     if value is None:
-        # A point before three digits separates thousands (200.000 inwoners), because people do not type three decimals.
+        # A point before three digits groups thousands, as in Dutch "200.000 inwoners": people do not type three
+        # decimals.
         digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
         value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
     if value is None:
@@ -121,9 +121,10 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Several tokens of a question, in the forms that are compared with names, cells and captions.
+    """Successive words of a question, in the forms that are compared with a table.
 
-    ``name`` is empty for words that name no column, ``key`` for words that fill no cell, ``caption`` for digits.
+    ``name`` is compared with the names of columns, ``key`` with cells, ``caption`` with the caption. Each is empty for
+    words that cannot occur there. ``first`` and ``end`` are indexes of words, ``start`` and ``stop`` of characters.
     """
 
     first: int
@@ -137,10 +138,9 @@ class _Words:
     word: Word | None
 
 
-# The result is cached, because a question is linked to several tables.
 @functools.lru_cache(maxsize=8)
 def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words]]:
-    """Return the tokens of the question, and all runs of at most `_LONGEST_SPAN` of them, the longest first."""
+    """Return the question's words, and all sequences of at most `_LONGEST_SPAN` of them, longest first."""
     tokens = tokenize(question)
     phrases = choose_phrases(token.norm for token in tokens)
     runs = []
@@ -155,7 +155,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
                     start,
                     stop,
                     norms,
-                    # "Name the teams" does not ask for names.
+                    # In "Name the teams", the first word is a verb and means no column.
                     () if norms == ("name",) and first == 0 else _name_words(norms),
                     _cell_key(question[start:stop], norms),
                     frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
@@ -169,7 +169,7 @@ def _name_words(norms: Sequence[str]) -> tuple[str, ...]:
     is_grammar = len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}
     if is_grammar or norms[0] in JOINING or norms[-1] in JOINING:
         return ()
-    return tuple(sorted(name_word(norm) for norm in norms if norm not in JOINING))
+    return tuple(sorted(normalize_column_word(norm) for norm in norms if norm not in JOINING))
 
 
 def _cell_key(text: str, norms: Sequence[str]) -> str:
@@ -205,7 +205,7 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, run: _Words) -> bool:
-        """Return whether the words are only a part of a name such as ``PING_BODY_LIMIT``."""
+        """Return whether the words begin or end within a name such as ``PING_BODY_LIMIT``."""
         return bool(self._joints) and (run.start in self._joints or run.stop in self._joints)
 
     @functools.cached_property

@@ -1,25 +1,25 @@
-"""Find the rows that a question names, if the question is too unclear to compute a value. PURE."""
+"""Find the rows that a question names, if it is too unclear to compute a value. PURE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
-from retrieval.tables.known_tables import KnownTable, name_word
+from retrieval.tables.known_tables import KnownTable, normalize_column_word
 from retrieval.tables.lexicon import Word
 from retrieval.tables.linking import Kind, QuestionSpan, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import Operation
 
-# If a word matches more columns than this, none of them is shown.
+# A word that occurs in the names of more columns than this means none of them.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
 Choose = Callable[[Sequence[int]], int]
 
 
-def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
-    """Return an interpretation that selects or sorts rows; None if the question names no value, bound, year or extreme.
+def read_row_selection(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
+    """Return conditions, or an order, by which the question selects rows; None if it has neither.
 
     ``choose`` picks one of several possible columns.
     """
@@ -39,10 +39,10 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
-def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Return whether the interpretation uses each word of the question, except words in the names of columns.
+def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
+    """Return whether each word of the question is used by ``reading`` or occurs in the name of a column.
 
-    The question must name more than cells, because the words of cells may occur in any text.
+    The result is False if the question only names cells, because their words may occur in a question about anything.
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
@@ -57,7 +57,7 @@ def is_understood(question: str, table: KnownTable, reading: TableReading) -> bo
 def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
     if span.kind not in (Kind.COLUMN, Kind.OTHER):
         return ()
-    return tuple(name_word(token.norm) for token in tokenize(question[span.start : span.end]))
+    return tuple(normalize_column_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
 
 def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
@@ -100,7 +100,7 @@ def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condi
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         if span.kind is Kind.VALUE and not span.key.isdigit():
-            # If a value is in several columns, the leftmost column is used, because left columns usually name the row.
+            # If several columns have this cell, the leftmost is used, because left columns usually name the row.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():

@@ -1,4 +1,4 @@
-"""Normalise words of questions, names of columns and cells of tables, so that they can be compared. PURE."""
+"""Normalise words of questions, names of columns and cells, so that they can be compared. PURE."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ def fold_text(text: str) -> str:
 
 
 def keep_letters_and_digits(text: str) -> str:
-    """Return the letters and digits, folded: MX-9920-W, mx 9920 w and MX9920W give the same text."""
+    """Return the letters and digits in lower case, without accents: ``mx9920w`` for MX-9920-W and for mx 9920 w."""
     return "".join(_WORD.findall(fold_text(text)))
 
 
 @functools.lru_cache(maxsize=20_000)
 def make_singular(word: str) -> str:
-    """Return a form that is equal for singular and plural of a folded English or Dutch noun. It may be no real word."""
+    """Return a form that is equal for the singular and plural of an English or Dutch noun. It may be no real word.
+
+    ``word`` is in lower case, without accents.
+    """
     if not word.isalpha() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -67,7 +70,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def make_key(text: str) -> str:
-    """Return a key that is equal for different spellings, such as MX-9920-W and mx 9920 w, and singular and plural."""
+    """Return a normalised text that is equal for MX-9920-W and mx 9920 w, and for singular and plural."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], make_singular(norms[-1])]) if norms else ""
 
@@ -86,8 +89,8 @@ def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(make_singular, [*words, *(word for name in columns for word in split_name(name))])))
 
 
-def show_name(name: str) -> str:
-    """Return a column's name as words: "max pressure" for ``max_pressure_bar``. Names such as RPM and WebDAV stay."""
+def format_column_name(name: str) -> str:
+    """Return a column's name as words, without its unit: "max pressure" for ``max_pressure_bar``. RPM stays RPM."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
@@ -97,8 +100,8 @@ def show_name(name: str) -> str:
     return " ".join(words) or name
 
 
-def format_label(name: str) -> str:
+def format_column_label(name: str) -> str:
     """Return a column's name as words, with its unit: "weight (g)" for ``weight_g``."""
-    shown, words = show_name(name), split_name(name)
+    shown, words = format_column_name(name), split_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown

@@ -1,4 +1,4 @@
-"""Describe the result of a computation over the rows of a table. PURE."""
+"""The results of computations over a table, and the parts of tables that answers show. PURE."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ class ResultRow:
 class TableResult:
     """The answer to a question about a table: a computed value, or matching rows.
 
-    ``value`` is a count, sum or mean, or empty. ``conditions`` are texts ("chocolate = yes"); ``matched`` of ``total``
-    rows meet them. ``rows`` are at most 50 of the matching rows; their first ``name_columns`` cells name the row.
-    ``ordinals`` are the rows' numbers in the table, from 1. ``answers`` are the texts that answer the question; if
-    ``is_value`` is true, they are the highest or lowest value itself. ``targets`` are the indexes of the columns to
-    show, ``asked`` of the columns that the question names. If ``is_markup`` is true, cells are Markdown. If
-    ``is_ordered`` is true, rows are sorted by the first target, highest first, or lowest first if ``is_least`` is true.
+    - ``value``: a count, sum or mean, or empty.
+    - ``conditions``: texts such as "chocolate = yes", which ``matched`` of all ``total`` rows meet.
+    - ``rows``: at most 50 matching rows; their first ``name_columns`` cells name the row.
+    - ``ordinals``: the numbers of these rows in the table, from 1.
+    - ``answers``: the texts that answer the question; if ``is_value``, the highest or lowest value itself.
+    - ``targets``, ``asked``: indexes of the columns to show, and of the columns that the question names.
+    - ``is_markup``: whether the cells are Markdown.
+    - ``is_ordered``: whether the rows are sorted by the first target, highest first, or lowest first if ``is_least``.
     """
 
     operation: Operation
@@ -87,10 +89,10 @@ class TableDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """The part of a table that is shown below an answer, in the form of the API.
+    """The part of a table that the API returns, to show below an answer.
 
-    Of the table's ``row_count`` rows, ``matched`` meet the ``conditions``. They come first in ``rows``. ``sorted_by``
-    is the name of a column, or empty.
+    The table has ``row_count`` rows, of which ``matched`` meet the ``conditions``. These come first in ``rows``.
+    ``sorted_by`` is the name of a column, or empty.
     """
 
     document: TableDocument

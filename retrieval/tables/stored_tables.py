@@ -24,7 +24,7 @@ from retrieval.types import Passage, SearchFilters
 
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
-    """Make ``tables`` the document's tables. Must run inside a transaction."""
+    """Replace the document's stored tables by ``tables``. Must run inside a transaction."""
     Table.objects.filter(document=document).delete()
     written = Table.objects.bulk_create(
         Table(
@@ -52,7 +52,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
 
 
 def copy_tables(counterparts: Mapping[int, int]) -> None:
-    """Copy the tables of each key of ``counterparts`` to its value; both are document ids. Needs a transaction."""
+    """Copy tables between documents: ``counterparts`` maps a source's id to its target's. Needs a transaction."""
     Table.objects.filter(document__in=counterparts.values()).delete()
     parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
@@ -82,19 +82,22 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# If a table has more rows than this, only rows with words of the question are loaded at first.
+# A longer table is loaded in parts: at first only its first rows, and rows with words of the question.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
-# The last used tables with at most _MOST_ROWS_KEPT rows are cached. The largest takes about 1 MiB, most about 10 KiB.
+# The last TABLES_KEPT tables are cached. A table with more than _MOST_ROWS_KEPT rows is not, as it may take over 1 MiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
-# The key is the table's id and its row version, which changes when the table is written again.
+# The key is the table's id and PostgreSQL's xmin of its row, which changes when the table is written again.
 _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
-def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
-    """Return the tables in the hits, in the order of the hits, then other tables of the first hits' documents."""
+def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
+    """Return the tables that the question may be about.
+
+    They are the tables in the hits, in the order of the hits, then other tables of the first hits' documents.
+    """
     near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
@@ -115,19 +118,19 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
 
 
 def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None:
-    """Return the table that overlaps most with the passage; None if no table does."""
+    """Return the table that has most characters in the passage; None if the passage has no table."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
     return None if found is None else _load_table(found, found.edition, _find_labels(tokenize(question)))
 
 
-def name_tables(
+def list_table_names(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
     """Return caption and column names of at most ``most`` tables in the passages' documents.
 
-    Each of these tables overlaps with a passage, or the question names its caption or a column.
+    A table is returned if it overlaps a passage, or if the question names its caption or a column.
     """
     asked = _find_wanted_words(question)
     tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
@@ -166,7 +169,7 @@ def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
-def load_known(table: Table) -> KnownTable:
+def load_known_table(table: Table) -> KnownTable:
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
     return _load_table(found, found.edition, ())
 
@@ -190,17 +193,14 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """Yield all rows with the values of the ``wanted`` columns and of the first two columns.
-
-    The first two columns show whether a row is a row of totals.
-    """
+    """Yield all rows with the values of the ``wanted`` columns, and of the first two, which show rows of totals."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]
         yield from _read_rows(table, columns, needed, "ordinal >= %s AND ordinal < %s", page)
 
 
-# One JSON text for each row takes a fifth of the time of Django's fields.
+# Reading one JSON text for each row takes a fifth of the time of Django's fields.
 _ROWS = """
 SELECT ordinal, jsonb_build_array({values}, {cells})::text FROM retrieval_tablerow
 WHERE table_id = %s AND {chosen} ORDER BY ordinal LIMIT %s

@@ -1,4 +1,4 @@
-"""Parse the tables of a text into rows with typed values and offsets of cells. PURE."""
+"""Parse the tables of a text into rows, with the values and offsets of their cells. PURE."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
     rf"\s?(?P<scale>k|K|M|mln|bn|{_SCALE_WORDS})?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
-# A footnote mark such as ^1 after a number. After 10 it is an exponent.
+# It matches a footnote mark such as ^1 after a number. After 10, ^1 is an exponent.
 _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
@@ -54,7 +54,7 @@ _MONTHS = {
     for names in words["months"]
     for number, name in enumerate(names.split(), start=1)
 }
-# A column is of a kind if at least this share of its filled cells is.
+# A column has the kind that at least this share of its filled cells has.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
@@ -73,9 +73,9 @@ class Quantity:
 
 
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
-    """Return the number and unit of a cell such as "€ 1.234,50" or "120k"; None if the cell is more than a number.
+    """Return the number and unit of a cell such as "€ 1.234,50" or "120k"; None if the cell has more than a number.
 
-    A footnote mark is ignored, as in "320^1". If ``decimal_commas`` is set, points group thousands.
+    A footnote mark is ignored, as in "320^1". If ``decimal_commas`` is true, points group thousands.
     """
     match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
@@ -92,10 +92,10 @@ def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None
 
 
 def read_digits(digits: str) -> float | None:
-    """Return a number written with English or Dutch marks; None if it is not a number.
+    """Return the value of a number with English or Dutch separators; None if it is not a number.
 
-    If there are two different marks, the last one is the decimal mark. A repeated mark groups thousands. So does a
-    single comma before exactly three digits, if the number does not begin with 0.
+    If there are two different separators, the last is the decimal separator. A repeated separator groups thousands. A
+    single comma before exactly three digits groups thousands too, if the number does not begin with 0.
     """
     plain = re.sub(r"[' \u00a0\u202f]", "", digits)
     marks = [character for character in plain if character in ".,"]
@@ -146,9 +146,8 @@ class Column:
 
 
 def has_decimal_commas(cells: Iterable[str]) -> bool:
-    """Return whether the numbers of a table are written as in Dutch, with decimal commas."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
-    # "12,13" may be two numbers, so decimal commas are only assumed if no cell certainly has a decimal point.
+    # "12,13" may be two numbers. Decimal commas are assumed only if no cell has a decimal point for certain.
     has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
@@ -156,7 +155,7 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
 def infer_column(
     name: str, cells: Sequence[str], *, decimal_commas: bool = False
 ) -> tuple[Column, Sequence[CellValue]]:
-    """Return a column with its kind, and the values of its cells. A cell of another kind has the value None."""
+    """Return a column with its kind (such as number), and the values of its cells; None for cells of another kind."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
@@ -194,7 +193,8 @@ def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Cells longer than this have no label, because questions do not quote them.
+# Labels are normalised texts of cells, by which questions find a row. Longer cells have none, as no question quotes
+# them.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")
@@ -230,7 +230,7 @@ class ReadTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
-    """Return the tables with typed values: those that the extractor found, or else the pipe tables in the text."""
+    """Return the tables that the extractor found or, if it found none, the tables with pipes in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
         _infer_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
@@ -306,8 +306,8 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
     return TableGridRow(offset + begin, offset + begin + len(stripped), tuple(cells))
 
 
-def show_cell(text: str) -> str:
-    """Return a cell's text without Markdown. A single asterisk or underscore is kept, as in ``name:"IMG_*"``."""
+def format_cell(text: str) -> str:
+    """Return a cell's text without Markdown. A single asterisk or underscore stays, as in ``name:"IMG_*"``."""
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
     return strip_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 
@@ -326,7 +326,7 @@ def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     ]
     columns = tuple(replace(column, name=strip_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
-    # If there is no text column, the first column is used to find rows.
+    # If there is no text column, rows are found by their first column.
     label_columns = text_columns or [0]
     rows = tuple(
         Row(

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 class BlockKind(StrEnum):
     """The kind of a block of text.
 
-    ``LIST`` has bullets, ``STEPS`` has numbers. ``TABLE`` is in Markdown or HTML. ``RECORDS`` are lines `column: value;
-    column: value`.
+    ``LIST`` has bullets, ``STEPS`` numbers. ``TABLE`` is in Markdown or HTML. A line of ``RECORDS`` is like `column:
+    value; column: value`.
     """
 
     PARAGRAPH = "paragraph"
@@ -26,8 +26,8 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A paragraph, list, table or other block of a document, at ``text[start:end]``.
 
-    Its section goes from ``heading_start`` to ``section_end``. If there are no headings, these are None and the length
-    of the text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
+    Its section begins at ``heading_start`` and ends at ``section_end``. In a text without headings, these are None and
+    the length of the text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
     """
 
     start: int
@@ -48,13 +48,14 @@ class Block(NamedTuple):
         )
 
 
-# A stored block: [start, end, kind, heading_start, section_end], and if there is a lead-in, its start and end.
+# A block in stored form: [start, end, kind, heading_start, section_end], then start and end of a lead-in, if it has
+# one.
 Row: TypeAlias = list[int | str | None]
 
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
-def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
+def read_stored_blocks(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     return tuple(
         Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
         for start, end, letter, heading, section_end, *lead_in in rows
@@ -62,9 +63,9 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
 
 
 def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return for each range the stored blocks that overlap it. Offsets are relative to the range's start.
+    """Return, for each range, the stored blocks that overlap it. Their offsets then count from the range's start.
 
-    ``blocks`` and ``ranges`` are sorted.
+    ``blocks`` and ``ranges`` must be sorted.
     """
     found = []
     first = 0

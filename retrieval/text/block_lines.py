@@ -1,4 +1,4 @@
-"""Classify the lines of a text: headings, list items, code fences, tags. PURE."""
+"""Classify the lines of a text: headings, list items, code fences, tags and so on. PURE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_SNIFF = 2_000
 
 
 BULLET = -1
-"""The number of every item of a bulleted list."""
+"""All items of a bulleted list have this number."""
 
 
 def read_item(body: str) -> int | None:
@@ -95,7 +95,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# If more words than this follow a heading on its line, the line is a sentence.
+# A line that begins like a heading, and continues with more words than this, is a sentence.
 _RUN_IN_WORDS = 4
 
 
@@ -134,7 +134,7 @@ def read_lines(
 ) -> tuple[list[Line], list[Title]]:
     """Return the lines of ``text``, and the titles of its sections. ``Line.section`` is the index of a title.
 
-    Index 0 is the text before the first heading. Front matter is only searched if ``is_start``.
+    Index 0 is the text before the first heading. Front matter (metadata) is recognised only if ``is_start`` is true.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
@@ -197,5 +197,5 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
 
 
 def is_adornment(body: str) -> bool:
-    """Return whether the line repeats one punctuation mark, as an underline or rule does."""
+    """Return whether the line is one punctuation mark repeated, such as an underline."""
     return len(body) > 1 and not body[0].isalnum() and body == body[0] * len(body) and body[0] not in ".|"

@@ -28,21 +28,21 @@ from retrieval.text.block_lines import (
 from retrieval.text.sentences import split_sentences, strip_range
 from retrieval.text.word_lists import fill_in
 
-# Raise this number when blocks are found in another way, so that documents are read again.
+# Raise this number when blocks are found in another way. Documents are then read again.
 BLOCKS_VERSION = "4"
-# Limits the memory that a malicious document can use.
+# This limits the memory that a malicious document can use.
 MOST_BLOCKS = 500_000
-# Long texts are read in parts of this length, to limit the memory.
+# Longer texts are read in parts of this length, to limit the memory.
 _STRETCH_CHARACTERS = 1_000_000
 
 Headings = Sequence[tuple[int, str]]
 
 
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
-    """Return the blocks of a canonical text in reading order, without overlaps, in linear time.
+    """Return the blocks of a stored text in reading order, without overlaps. The time is linear.
 
-    Headings, front matter, template tags and rules are left out. ``headings`` are pairs (start, title). If
-    ``is_code`` is set, the text after each heading is one block.
+    Headings, front matter (metadata), template tags and rules are left out. ``headings`` are pairs (start, title). If
+    ``is_code`` is true, the text after each heading is one block.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -92,7 +92,7 @@ def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A list that is longer than _LONG_LIST, and whose items are longer than _LONG_ITEMS on average, is split into
+# A list with more characters than _LONG_LIST, and an average of more than _LONG_ITEMS per item, is split into
 # paragraphs.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
@@ -100,7 +100,7 @@ _LONG_ITEMS = 600
 
 @dataclass(slots=True)
 class BlockDraft:
-    """A block that may still be joined with others."""
+    """A block that is not complete yet, because it may be joined with the next ones."""
 
     kind: BlockKind
     start: int
@@ -367,7 +367,7 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
                 last_steps = len(joined) - 1
     for draft in joined:
         if draft.kind == BlockKind.STEPS and draft.is_single and "\n" not in text[draft.start : draft.end]:
-            # One numbered line alone is a title or a sentence, and no list of steps.
+            # A single numbered line is a title or a sentence, and no list of steps.
             draft.kind = BlockKind.PARAGRAPH
     return joined
 
@@ -446,8 +446,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # The answer to a question in a heading may have several paragraphs. The answer to another question has only
-            # one.
+            # If the question is a heading, its answer may have several paragraphs, otherwise only one.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

@@ -1,4 +1,4 @@
-"""Split a text into passages along its structure. Each passage is small enough for the embedder. PURE.
+"""Split a text into passages along its structure, each small enough for the embedder. PURE.
 
 Passages of prose overlap, so that a sentence is found together with the sentence to which it refers.
 """
@@ -23,19 +23,21 @@ _WORDS = re.compile(r"[^\W_]+")
 def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
     """Return the titles of the sections that contain ``offset``, outermost first.
 
-    Sections are (start, level, title).
+    A section is (start, level, title).
     """
     return tuple(section.title for section in find_sections_above((Section(*row) for row in sections), offset))
 
 
 def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the headings without the first one if it equals the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of text that is not split between passages: a sentence, a block, or a part of a block."""
+    """A piece of text that stays in one passage: a sentence, a block, or a part of a block.
+
+    ``cost`` is its number of tokens.
+    """
 
     start: int
     end: int
@@ -45,7 +47,10 @@ class Unit:
 
 
 def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Split a unit that costs more than ``limit``. Yield start, end, and the break before each piece."""
+    """Split a piece of text that has more tokens than ``limit``.
+
+    Yield start, end, and the kind of break before each part.
+    """
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -82,7 +87,7 @@ OVERLAP = 0.2
 
 
 def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of passages: neighbouring units within ``limit``, of similar sizes, with overlaps."""
+    """Join neighbouring pieces to passages of similar sizes within ``limit``. Yield their ranges, which may overlap."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
     first = done = 0
@@ -100,7 +105,7 @@ def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are repeated in the next passage only if the next passage is the last one and short.
+        # Code and tables are repeated in the next passage only if it is the last one, and short.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -132,7 +137,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A tokenizer may count a long run of letters as one unknown token, so at least every 16 characters count as one token.
+# A tokenizer may count a long run of letters as one unknown token. So 16 characters count as at least one token.
 _CHARS_PER_TOKEN = 16
 
 
@@ -140,7 +145,7 @@ _CHARS_PER_TOKEN = 16
 class TextChunk:
     """A part of a document that becomes a passage. ``text`` is ``extracted.text[start:end]``.
 
-    ``heading_path`` are the titles of the sections that contain the whole passage, outermost first. ``page`` is the
+    ``heading_path`` has the titles of the sections that contain the whole passage, outermost first. ``page`` is the
     page of its first character.
     """
 
@@ -155,7 +160,7 @@ class TextChunk:
 class _Group:
     """Neighbouring regions that are split into passages together. A region is the text between two headings.
 
-    If ``leads`` is true, the group is only a heading or a short text, and the next region is added to it.
+    If ``leads`` is true, the group is only a heading or a short text, which belongs to the next region.
     """
 
     path: tuple[str, ...]
@@ -172,10 +177,10 @@ class _Group:
 
 
 def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
-    """Return the passages in reading order. Together they contain every character except white space.
+    """Return the passages of a document in reading order. Together they contain every character except white space.
 
-    ``budget_tokens`` is the size limit of a passage, including special tokens and ``build_heading_context()``; the text
-    itself gets at least a quarter. Raises: ValueError if it is at most SPECIAL_TOKENS.
+    ``budget_tokens`` limits a passage, including special tokens and ``build_heading_context()``. The text itself gets
+    at least a quarter. Raises: ValueError if ``budget_tokens`` is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -183,7 +188,7 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
     cost_of = partial(_measure, count_tokens)
     regions = _find_regions(extracted, cost_of)
     limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
-    # Groups of rows are not joined, however small, because rows are cited by their sheet.
+    # Rows of tables are cited by their sheet, so rows of two sheets are never joined.
     groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
@@ -196,9 +201,9 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
 
 
 def build_heading_context(title: str, heading_path: Sequence[str]) -> str:
-    """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
+    """Return the title and headings to embed before a passage, at most MAX_CONTEXT_CHARS long.
 
-    If the path is too long, the inner headings are left out first.
+    If they are too long, inner headings are left out first.
     """
     parts: list[str] = []
     for part in (title, *heading_path):
@@ -268,7 +273,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield (start, end, kind of break before it, is prose) for each block and sentence of a region."""
+    """Yield the blocks and sentences of a region: start, end, the kind of break before it, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -312,9 +317,9 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Return one group for each record, if records are long enough.
+    """Return one group for each record (row), if the records are long enough.
 
-    A passage of ten records has a vector that is near to none of them. A record of three short numbers is near to
+    The vector of a passage with ten records is near to none of them. But a record of three short numbers is near to
     everything, so short records stay together.
     """
     units = [unit for group in groups for unit in group.units]
@@ -325,7 +330,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
-    # Only two sibling sections are joined, or a section with its first subsection.
+    # Only two neighbouring sections of one level are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -360,10 +365,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages that exceed their limit.
-
-    A passage may exceed it, because a text can have more tokens than its parts together.
-    """
+    """Halve passages that exceed their limit, because a text may have more tokens than its parts together."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

@@ -1,4 +1,4 @@
-"""Find Python codecs for the encodings that servers, pages, feeds and mails declare."""
+"""Find Python codecs for the encodings that servers, web pages, feeds and mails declare."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import re
 
 import webencodings
 
-# Code pages that mails use, and that the WHATWG standard lacks.
+# The WHATWG standard lacks these code pages, which mails use.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# Encoded words (RFC 2047) and parameters (RFC 2231) in mail headers.
+# The first pattern matches two adjacent encoded words (RFC 2047) in a mail header, the second encoded words and
+# parameters (RFC 2231).
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
 def find_codec(label: str) -> str:
-    """Return the Python codec for a label of the WHATWG Encoding Standard; empty if unknown.
+    """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown.
 
     Other Python codecs are not allowed, because they fail on ordinary text, or take quadratic time (punycode).
     """
@@ -30,7 +31,7 @@ def find_xml_label(data: bytes) -> str:
 
 
 def find_xml_encoding(data: bytes) -> str | None:
-    """Return "utf-8" if the XML declares an unknown encoding; None if a parser can use the declaration."""
+    """Return "utf-8" if the XML declares an unknown encoding; None if a parser can use its declaration."""
     label = find_xml_label(data)
     return "utf-8" if label and not find_codec(label) else None
 
@@ -38,7 +39,7 @@ def find_xml_encoding(data: bytes) -> str | None:
 def replace_unknown_encodings(header: str) -> str:
     """Return a mail header in which each declared encoding is a Python codec, or ``unknown-8bit``.
 
-    Bytes without a declared encoding are UTF-8, or else Windows-1252.
+    Bytes without a declared encoding are decoded as UTF-8 or, if they are not valid, as Windows-1252.
     """
     raw = header.encode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""The result of extracting a file, and the limits on files."""
+"""The text and structure that are extracted from a file, and the limits on files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def find_line_starts(text: str) -> list[int]:
 
 
 def strip_title(source: str) -> str:
-    """Return a heading without markup, on one line of at most ``MAX_TITLE_CHARS`` characters."""
+    """Return a heading on one line, without markup, cut to MAX_TITLE_CHARS characters."""
     title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
@@ -58,7 +58,7 @@ def strip_title(source: str) -> str:
     return title
 
 
-# Titles that programs write into a file if its author gave none.
+# Programs write these titles into a file if its author gave none.
 _PLACEHOLDER = re.compile(
     r"\(?(?:anonymous|untitled|unknown|unspecified|no title|title|document|presentation|slide|sheet|page)"
     r"(?: title| document| page)?\)?[ _-]?\d{0,3}|(?:microsoft )?powerpoint(?:[- ]presentation|-presentatie)"
@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
 
 
 def read_declared_title(words: str) -> str:
-    """Return the title in a file's metadata; empty if a program and not the author wrote it."""
+    """Return the title in a file's metadata; empty if a program wrote it and not the author."""
     title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
@@ -86,10 +86,10 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and its section.
+    """A section of a document with its heading.
 
-    ``start`` is the offset of the heading. ``level`` is 1 for the outermost headings. The section ends at the next
-    heading whose ``level`` is equal or smaller.
+    ``start`` is the offset of the heading, and ``level`` is 1 for the outermost headings. The section ends at the next
+    heading with an equal or smaller ``level``.
     """
 
     start: int
@@ -101,7 +101,7 @@ S = TypeVar("S", bound=Section)
 
 
 def find_sections_above(sections: Iterable[S], offset: int) -> list[S]:
-    """Return the sections that contain ``offset``, outermost first. ``sections`` are sorted by start."""
+    """Return the sections that contain ``offset``, outermost first. ``sections`` must be sorted by start."""
     path: list[S] = []
     for section in sections:
         if section.start > offset:
@@ -111,7 +111,7 @@ def find_sections_above(sections: Iterable[S], offset: int) -> list[S]:
 
 
 class Page(NamedTuple):
-    """A page of a file: ``text[start:end]``, possibly empty. ``number`` starts at 1."""
+    """A page of a file: ``text[start:end]``, which may be empty. ``number`` starts at 1."""
 
     number: int
     start: int
@@ -136,7 +136,7 @@ class TableGridRow(NamedTuple):
 class TableGrid(NamedTuple):
     """A table in an extracted text: the names of its columns, and the offsets of its cells.
 
-    If ``has_decimal_points`` is true, the extractor wrote the numbers, with decimal points and not as in the file.
+    If ``has_decimal_points`` is true, the extractor wrote all numbers with decimal points, whatever the file has.
     """
 
     start: int
@@ -147,7 +147,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive or mail, which becomes its own document. ``name`` is a relative path."""
+    """A file in an archive or mail. It becomes a document of its own. ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -155,7 +155,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Parts of a file that are missing in its text. ``names`` are the names of the first parts, if they have any."""
+    """Parts of a file that are missing in its text. ``names`` are the first of their names, if they have any."""
 
     kind: str
     names: tuple[str, ...]
@@ -166,11 +166,14 @@ class LeftOut:
 class ExtractedText:
     """The text of a file in the form in which it is stored, and its structure.
 
-    ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
-    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``. ``protected`` are
-    ranges that should not be split; they do not overlap. If ``holds_records`` is true, each of them is independent,
-    like the rows of a catalogue. ``tables`` has only tables whose cells cannot be found by parsing the text.
-    ``unread_pages`` need OCR. ``members`` have unique names.
+    - ``text``: in Unicode NFC. The only line end is ``\\n``, and the only control character tab. Offsets count its
+      characters, not bytes.
+    - ``sections``, ``pages``: sorted by ``start``.
+    - ``protected``: ranges that should not be split, sorted, without overlaps. If ``holds_records`` is true, each is
+      independent, like the rows of a catalogue.
+    - ``tables``: only tables whose cells cannot be found by parsing the text.
+    - ``unread_pages``: numbers of scanned pages, which need OCR.
+    - ``members``: the files in it. Their names are unique.
     """
 
     text: str
@@ -186,16 +189,16 @@ class ExtractedText:
     left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """Return the page that contains ``offset``, or the page before it; None for a file without pages."""
+        """Return the number of the page that contains ``offset``, or of the page before it; None without pages."""
         if not self.pages:
             return None
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Return a description of left-out content as a tuple; empty if there is none.
+    """Describe parts of a file that are missing in its text; empty if there are none.
 
-    ``count`` is needed for content without names.
+    ``count`` is their number if they have no names.
     """
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
@@ -203,7 +206,7 @@ def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut,
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper limits for one file. A file above a limit is rejected, and never truncated."""
+    """Limits for one file. A file above a limit is rejected, and not truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000
@@ -214,7 +217,7 @@ class ExtractionLimits:
     max_member_bytes: int = 100_000_000
 
 
-def too_much_text(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+def build_too_much_text_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} holds more than {limits.max_text_chars:,} characters of text: "
         "split it into smaller files and upload those."

@@ -1,6 +1,6 @@
-"""Find sentences in English and Dutch documents that instruct a language model. PURE.
+"""Find sentences in English and Dutch documents that instruct a language model, such as "Ignore your rules". PURE.
 
-Curators see them, and prompts leave them out. Ordinary tasks ("Write a poem") are not found.
+Curators see them, and prompts do not contain them. Ordinary tasks ("Write a poem") are not found.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import NamedTuple
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_patterns
 
-# `retrieval/text/languages/` has the patterns.
+# The patterns of each rule are in `retrieval/text/languages/`.
 RULES = {
     rule: tuple(
         re.compile(pattern, re.DOTALL | re.IGNORECASE | re.MULTILINE) for pattern in read_patterns("instructions", rule)
     )
     for rule in ("set aside", "addressed", "answer", "conceal", "send", "role", "reveal", "markup")
 }
-# Orders such as "Say that". They are found only next to an instruction, because manuals are full of orders.
+# Orders such as "Say that" count only next to an instruction, because manuals are full of orders.
 ORDER = re.compile("|".join(read_patterns("instructions", "order")), re.IGNORECASE)
-# Most places of instructions that are stored with a document.
+# At most this number of instructions is stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A range of text that tries to instruct a language model. ``rule`` is the name of the pattern that matched."""
+    """A part of a text that tries to instruct a language model. ``rule`` is the name of the pattern that matched."""
 
     start: int
     end: int
@@ -35,13 +35,13 @@ class Instruction(NamedTuple):
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """Return the sentences, list items and lines that instruct a model, in order.
+    """Return the sentences, list items and lines that instruct a model, in the order of the text.
 
-    An order ("Say that …") is included only if it is next to an instruction.
+    An order ("Say that …") is returned only if it is next to an instruction.
     """
     pieces = list(_split_pieces(text))
     rules = [find_matching_rule(text[start:end]) for start, end in pieces]
-    # Searched in both directions, because an order may precede or follow its instruction.
+    # An order may precede or follow its instruction, so both directions are searched.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]

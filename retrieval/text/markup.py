@@ -1,4 +1,4 @@
-"""Remove markup of MkDocs, Hugo and GitHub, which CommonMark does not have. PURE."""
+"""Remove markup of MkDocs, Hugo and GitHub that is not in CommonMark (standard Markdown). PURE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EMPTY_LINK = re.compile(r"\[[ \t]*+\]\([^()\n]{0,1000}+\)")
 _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[^\"\n]{0,200}+\")?\)"
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
-# Attributes: Kramdown writes {: .wide }, Python-Markdown { class="wide" }; both and Hugo write {#place}.
+# It matches attributes: {: .wide } in Kramdown, { class="wide" } in Python-Markdown, {#place} in both and Hugo.
 _ATTRIBUTES = re.compile(
     r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
 )
@@ -27,19 +27,19 @@ _NOTE = re.compile(
     r"(?:[ \t]++(?:\"(?P<title>[^\"\n]{0,200}+)\"|'(?P<other>[^'\n]{0,200}+)'))?[ \t]*+"
 )
 _FENCES = ("```", "~~~")
-# Each pattern of `strip_markup` contains one of these characters.
+# A text without these characters matches no pattern of `strip_markup`, so it is returned at once.
 _OPENINGS = frozenset("<[{")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line opens a note or tab of MkDocs, whose text is indented below."""
+    """Return whether the line begins a note or tab of MkDocs, whose text is indented below it."""
     return _NOTE.fullmatch(line) is not None
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
-    """Return prose without images, comments, tags, attributes, footnotes and task boxes.
+    """Return the text without images, comments, tags, attributes, footnotes and task boxes.
 
-    Links within the site are replaced by their words; with ``all_links``, all links are.
+    Links within the site are replaced by their words. If ``all_links`` is true, all links are.
     """
     if _OPENINGS.isdisjoint(text):
         return text
@@ -51,8 +51,8 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
     return _TASK.sub(r"\1", text)
 
 
-def open_notes(text: str) -> str:
-    """Return the text with MkDocs notes converted to paragraphs below a bold title."""
+def convert_notes(text: str) -> str:
+    """Convert MkDocs notes to paragraphs below a bold title."""
     lines: list[str] = []
     depths: list[tuple[int, int]] = []
     is_code = False

@@ -1,6 +1,6 @@
 """Decide whether two questions ask for the same thing. PURE.
 
-They do if their words are equal. They also do if their cosine is high, and question word, numbers and codes are equal
+Questions with equal words do. Others do if their cosine is high, and their question word, numbers and codes are equal
 (measured in docs/quality.md).
 """
 
@@ -12,9 +12,9 @@ import unicodedata
 from retrieval.text.word_lists import fill_in
 
 LEAST_LIKENESS = 0.9
-"""The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
+"""Least likeness (1 is equal) of questions that ask the same: a cosine of 0.981 with multilingual-e5-small."""
 
-# If two kinds match at the same word, the kind that is first here counts.
+# "How many" also matches "how", so it is first: the first kind counts if two match at the same word.
 _KINDS = {
     kind: re.compile(fill_in(rf"\b<{kind}>\b", "questions"), re.IGNORECASE)
     for kind in ("when", "who", "where", "why", "how_many", "how")
@@ -27,7 +27,7 @@ def normalize_question(question: str) -> str:
     return " ".join(words) or " ".join(question.split())
 
 
-def ask_alike(one: str, other: str) -> bool:
+def have_same_kind_and_codes(one: str, other: str) -> bool:
     return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
 
 

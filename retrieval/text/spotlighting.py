@@ -1,7 +1,7 @@
 """Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting"). PURE.
 
-A new mark is made for each request, so no document can contain it. Source: Hines et al., "Defending Against Indirect
-Prompt Injection Attacks With Spotlighting", 2024.
+Each request has a new random mark, so that no document can contain it. Source: Hines et al., "Defending Against
+Indirect Prompt Injection Attacks With Spotlighting", 2024.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mark_sentences(text: str, mark: str) -> str:
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # The mark comes before the indentation, which may have a meaning.
+        # The mark comes before the indentation, which may have a meaning, as in code.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

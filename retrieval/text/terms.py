@@ -1,9 +1,10 @@
 """Prepare text for keyword search, before PostgreSQL analyses it.
 
 PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
-:func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. PostgreSQL also
-drops symbols, and takes a sentence without blanks as one word. So symbols become words, and Chinese, Japanese and
-Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
+:func:`expand_identifiers` rewrites them as words. It writes the whole without punctuation, then its parts.
+
+PostgreSQL also drops symbols, and reads a sentence without blanks as one word. So symbols become words, and Chinese,
+Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
-# Raise this number when terms are made in another way, so that passages are indexed again.
+# Raise this number when terms are made in another way. Passages are then indexed again.
 ANALYSIS_VERSION = 2
 
-# A lexeme's dimension is a 28-bit hash. If a passage has 100 lexemes and a question 10, they share a dimension by
-# chance in one of 270,000 pairs.
+# A lexeme's dimension (its index in a sparse vector) is a 28-bit hash. A passage of 100 lexemes and a question of 10
+# share one by chance in one of 270,000 cases.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# A match begins only at the start of a word. Otherwise a long run of letters would be tried from each letter.
+# A match begins only at the start of a word. Otherwise each letter of a long run would be tried, in quadratic time.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
@@ -31,13 +32,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
-# Separators between two names. Hyphens and apostrophes are within a name.
+# It matches separators between two names. Hyphens and apostrophes are parts of names.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
-# If a text contains these characters, PostgreSQL finds a path, tag or entity in it, and swallows the next word.
+# PostgreSQL would read a path, tag or entity at these characters, and lose the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# Dimensions such as 1920x1080, 10 × 20 × 30 mm and M8x40.
+# It matches measures such as 1920x1080, 10 × 20 × 30 mm and M8x40.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -45,7 +46,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# Codes such as ISO 9001 or MX 9920 W.
+# It matches codes such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -53,30 +54,30 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# Currencies, arrows, mathematical signs and emoji become words. _BULLETS become blanks.
+# Currency signs, arrows, mathematical signs and emoji become words. _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# Characters that change how an emoji looks, or join several emoji.
+# These characters change an emoji's look or join several emoji, so they are removed.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
 
 def expand_identifiers(text: str) -> str:
-    """Return ``text`` with each identifier, code, path and version replaced by the whole and its parts."""
+    """Replace each identifier, code, path and version in ``text`` by the whole as one word and its parts."""
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
 
 
 def make_document_terms(text: str) -> str:
-    """Return the expanded text, and codes written with blanks as one word, so that ``ISO9001`` finds ``ISO 9001``."""
+    """Return the words to index. Codes with blanks are also one word, so that ``ISO9001`` finds ``ISO 9001``."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
 def list_spellings(phrase: str) -> list[str]:
-    """Return the spellings that a phrase may have in the index. The phrase's own spelling comes first.
+    """Return the spellings that a phrase may have in the index, the phrase's own first.
 
-    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts.
-    Within one spelling, all identifiers of the phrase are written in the same way.
+    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts. A
+    spelling writes all identifiers of the phrase in the same way.
     """
     ways = [
         expand_identifiers(phrase),
@@ -87,7 +88,7 @@ def list_spellings(phrase: str) -> list[str]:
 
 
 def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word that has a digit, as one word in lower case, and as written."""
+    """Yield each word with a digit as a pair: in lower case without separators, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):
@@ -95,7 +96,7 @@ def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def compute_lexeme_dimension(lexeme: str) -> int:
-    """Return the lexeme's dimension, 1 to DIMENSIONS, equal to that of the SQL function."""
+    """Return the lexeme's index in sparse vectors, 1 to DIMENSIONS. An SQL function computes the same."""
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
 
@@ -160,14 +161,14 @@ def _expand_joined(token: str, spell: _Spell) -> str:
     if separators <= {"'"}:
         return token
     if separators <= {"-", "'"} and all(part.isalpha() and not _CAMEL.search(part) for part in parts):
-        return token  # PostgreSQL itself indexes the whole and the parts of a hyphenated word
+        return token  # PostgreSQL itself indexes a hyphenated word whole and in parts.
     if separators == {"."} and all(part.isdigit() for part in parts):
         return token
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
-        return "".join(parts)  # an abbreviation such as U.S.A.
+        return "".join(parts)  # The token is an abbreviation such as U.S.A.
     words = [word for part in parts for word in _split_camel(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
-        return " ".join(words)  # an alternative such as and/or
+        return " ".join(words)  # The token has alternatives such as and/or.
     names = _BETWEEN_NAMES.split(token)
     if len(names) > 1:
         words = [word for name in names for word in _expand_name(name, spell).split()]

@@ -1,19 +1,19 @@
-r"""Read the word lists of each language from `languages/`, which has a TOML file for each language. PURE.
+r"""Read the word lists of each language from the TOML files in `languages/`. PURE.
 
 A file has these sections; a language can lack any of them:
 
 - ``language``: common words, by which a text's language is recognised;
-- ``questions``: words and beginnings of questions and greetings, and words that point at earlier questions;
-- ``tables``: the words of questions about tables, and words of column names and cells;
-- ``classification``: the patterns of the classes of questions, by rule;
-- ``injection``: the patterns of questions that instruct the site, by rule;
-- ``instructions``: the patterns of sentences in documents that address a language model, by rule;
+- ``questions``: words that begin questions and greetings, or point at earlier questions;
+- ``tables``: words of questions about tables, of column names and of cells;
+- ``classification``: patterns of the classes of questions, by rule;
+- ``injection``: patterns of questions that instruct the site, by rule;
+- ``instructions``: patterns of sentences in documents that address a language model, by rule;
 - ``answers``: words of a model's sentences about its sources, of refusals and before citations;
 - ``documents``: content words, and words of headings, lists and pages.
 
-The file of English has every key: another key is an error. Words are separated by blanks, phrases and alternatives by
-``|``. In a pattern, ``<name>`` is one of the alternatives under that name in ``sets``: those of the language itself, or
-of all languages if it has none.
+Only keys in the English file are allowed. Words are separated by blanks, phrases and alternatives by ``|``. In a
+pattern, ``<name>`` is replaced by the alternatives under that name in ``sets`` of the language or, if it has none, of
+all languages.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("languages")
-# SHARED is the name of the file for all languages. The files of the other languages may only have keys that the file
-# COMPLETE has.
+# SHARED is the file for all languages. COMPLETE is the file with all keys that other files may have.
 SHARED, COMPLETE = "any", "en"
 _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 class UnknownWords(ValueError):
-    """An error: the file of a language has a key that no code reads."""
+    """An error: a language's file has a key that no code reads, or a pattern names an unknown set."""
 
 
 @functools.cache
 def read_files() -> dict[str, dict[str, Any]]:
-    """Return the sections of each file, by its name in alphabetical order. Raises: UnknownWords."""
+    """Return the content of each file by its name, in alphabetical order. Raises: UnknownWords."""
     files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
     for code, sections in files.items():
         if code != SHARED and (unknown := sorted(find_unknown(sections, files[COMPLETE]))):
@@ -56,7 +55,7 @@ def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return the section ``name`` of all languages that have it, by two-letter code in alphabetical order."""
+    """Return the section ``name`` of each language that has it, by two-letter code in alphabetical order."""
     return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 
@@ -65,18 +64,17 @@ def join_lists(sections: dict[str, Any], name: str) -> str:
 
 
 def read_words(section: str, name: str) -> frozenset[str]:
-    """Return the words in the list ``name`` of a section, of all languages."""
+    """Return the words of the list ``name`` in a section, of all languages."""
     return frozenset(join_lists(read_sections(section), name).split())
 
 
 def read_phrases(section: str, name: str) -> tuple[str, ...]:
-    """Return the phrases in the list ``name`` of a section, of all languages."""
+    """Return the phrases of the list ``name`` in a section, of all languages."""
     lists = (words.get(name, "") for words in read_sections(section).values())
     return tuple(phrase for phrases in lists if phrases for phrase in phrases.split("|"))
 
 
 def read_patterns(section: str, rule: str) -> list[str]:
-    """Return the patterns of a rule in all languages."""
     return [
         fill_in(pattern, section, code)
         for code, words in read_sections(section).items()
@@ -85,7 +83,7 @@ def read_patterns(section: str, rule: str) -> list[str]:
 
 
 def fill_in(pattern: str, section: str, code: str = SHARED) -> str:
-    """Return the pattern, in which the alternatives of a set of words replace each <set>.
+    """Replace each <name> in a pattern by the alternatives in the set of words with this name.
 
     Raises: UnknownWords if no language has the set.
     """

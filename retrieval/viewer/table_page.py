@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from retrieval.models import DocumentText, Table
 from retrieval.tables.filters import filter_rows, parse_filter, sort_rows
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.names import format_label
-from retrieval.tables.stored_tables import load_known
-from retrieval.tables.table_reading import CAPTION_SEPARATOR, show_cell
+from retrieval.tables.names import format_column_label
+from retrieval.tables.stored_tables import load_known_table
+from retrieval.tables.table_reading import CAPTION_SEPARATOR, format_cell
 
 ROWS_A_PAGE = 100
 LONGEST_FILTER = 200
@@ -36,14 +36,14 @@ def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, obj
     ``query`` may contain a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for
     highest first), and the page (``page``, from 1). ``problem`` names the columns whose filters are invalid.
     """
-    known = load_known(table)
+    known = load_known_table(table)
     typed = {f"c{at}": _read_typed(query, f"c{at}") for at in range(len(known.columns))}
     conditions, unread = [], []
     for at, column in enumerate(known.columns):
         try:
             conditions += parse_filter(typed[f"c{at}"], at, column)
         except ValueError:
-            unread.append(format_label(column.name))
+            unread.append(format_column_label(column.name))
     order, descending = _read_order(query.get("sort", ""), len(known.columns))
     rows = filter_rows(known, conditions, order)
     if order is not None:
@@ -93,7 +93,7 @@ def _build_heading(
     is_sorted = at == order
     hints = {"number": ">= 5", "boolean": _("yes"), "date": ">= 2020"}
     return ColumnHead(
-        format_label(column.name),
+        format_column_label(column.name),
         f"c{at}",
         filters.get(f"c{at}", ""),
         hints.get(column.kind, _("contains")),
@@ -108,7 +108,7 @@ def _read_cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> lis
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [
         [
-            (show_cell(text[start:end]), column.kind == "number")
+            (format_cell(text[start:end]), column.kind == "number")
             for column, (start, end) in zip(known.columns, places[ordinal], strict=True)
         ]
         for ordinal in ordinals

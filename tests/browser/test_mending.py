@@ -23,10 +23,10 @@ def asked(site, page):
     yield f"{site.url}/admin/chat/answer/{answer.pk}/mend/"
 
     def restore():
-        from retrieval.index.chunk_writer import rewrite_questions
+        from retrieval.index.chunk_writer import replace_chunk_questions
 
         for chunk in Chunk.objects.filter(canonical_questions__contains=[QUESTION]):
-            rewrite_questions(chunk, [])
+            replace_chunk_questions(chunk, [])
         Document.objects.exclude(pk__in=before).delete()
         Answer.objects.filter(question=QUESTION).delete()
 

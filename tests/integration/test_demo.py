@@ -14,7 +14,7 @@ from chat.types import AnswerDraft, Failed
 from evaluation.models import EvaluationSet, ExpectedPassage
 from evaluation.models.evaluation_set import build_asked_condition
 from ragsite.processes.first_run import COLLECTIONS, load_demo
-from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights.search_filters import build_unrestricted_filters
 from tests.support.databases import database
@@ -190,7 +190,7 @@ def test_a_question_that_a_curator_gave_to_a_passage_is_answered_by_it(demo):
     before = dict(Chunk.objects.filter(pk__in=[chunk.pk for chunk in chunks]).values_list("pk", "canonical_questions"))
     try:
         for chunk, (question, *_rest) in zip(chunks, GIVEN, strict=True):
-            rewrite_questions(chunk, [*before[chunk.pk], question])
+            replace_chunk_questions(chunk, [*before[chunk.pk], question])
         for place in (0, 1):
             by_name = [given[place] for given in GIVEN if given[2].startswith("handbook/")]
             outcomes = asyncio.run(ask_all([given[place] for given in GIVEN], by_name))
@@ -201,7 +201,7 @@ def test_a_question_that_a_curator_gave_to_a_passage_is_answered_by_it(demo):
             assert right == [True] * len(GIVEN), place
     finally:
         for chunk in chunks:
-            rewrite_questions(chunk, before[chunk.pk])
+            replace_chunk_questions(chunk, before[chunk.pk])
 
 
 def test_the_demos_questions_are_evaluation_sets(demo):

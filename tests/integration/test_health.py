@@ -372,6 +372,6 @@ def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypat
 
 def test_a_missing_engine_is_named(monkeypatch):
     monkeypatch.setattr(sandbox.read_sandbox_state(), "missing_guards", ())
-    assert retrieval_readiness.file_sandbox().state is Health.OK
+    assert retrieval_readiness.check_file_sandbox().state is Health.OK
     monkeypatch.setattr(retrieval_readiness, "find_spec", lambda name: None)
-    assert "xberg is not installed" in retrieval_readiness.file_sandbox().detail
+    assert "xberg is not installed" in retrieval_readiness.check_file_sandbox().detail

@@ -20,7 +20,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import ShownTable, TableResult
-from retrieval.tables.stored_tables import find_candidates
+from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import SearchFilters
 
 
@@ -90,6 +90,6 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
             found = search(question.question, filters)
             passages = [hit.passage for hit in found.hits]
             searched = found.trace.query
-            candidates = find_candidates(searched, filters, passages)
+            candidates = find_candidate_tables(searched, filters, passages)
             computed = answer_from_tables(searched, candidates, make_nearness)
             yield question, computed, show_table(searched, candidates, passages)

@@ -27,8 +27,8 @@ from retrieval.search.profiles.profiles import (
     BUILT_IN,
     NamedProfile,
     active_profile,
+    build_named_profile,
     get_built_in_profile,
-    name_version,
 )
 
 WAIT_SECONDS = 1.0
@@ -183,7 +183,7 @@ def _find_profile(name: str) -> NamedProfile:
     version = versions.filter(profile__slug=slug, number=int(number)).first() if number.isdecimal() else None
     if version is None:
         raise CommandError(f"There is no search profile named {name!r}.")
-    return name_version(version)
+    return build_named_profile(version)
 
 
 def _as_json(run: EvaluationRun) -> dict[str, object]:

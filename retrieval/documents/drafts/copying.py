@@ -11,10 +11,10 @@ from django.db import connection, transaction
 from retrieval.documents.deletion import forget_files
 from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
-    add_configurations,
-    count_lexemes,
+    add_text_search_configurations,
     delete_chunks,
     lock_statistics,
+    update_document_frequencies,
 )
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
@@ -180,7 +180,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     )
     statistics.chunks += len(added)
     statistics.total_length += sum(length for _, length in added)
-    count_lexemes(ids, sign=1)
+    update_document_frequencies(ids, sign=1)
     statistics.version += 1
     statistics.save()
 
@@ -193,7 +193,7 @@ def _insert_others(
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
     if theirs is not None:
-        add_configurations(statistics, theirs.configurations.split())
+        add_text_search_configurations(statistics, theirs.configurations.split())
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
         questions_edited, blocks, configuration, search_vector, length"""
     return _execute_for_pairs(

@@ -14,7 +14,15 @@ from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import DOCX, EPUB, ODP, ODT, PPTX, XLSX
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, Span, derive_title, too_much_text
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Page,
+    Section,
+    Span,
+    build_too_much_text_error,
+    derive_title,
+)
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
@@ -53,7 +61,7 @@ def extract(
     if not _WORD.search(extracted.text) and not extracted.unread_pages:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
-        raise too_much_text(name, limits)
+        raise build_too_much_text_error(name, limits)
     if detected.media_type in _CONTAINERS:
         known = {each.kind for each in extracted.left_out}
         unread = (each for each in find_unread(data, extracted) if each.kind not in known)

@@ -16,7 +16,13 @@ from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title, strip_title, too_much_text
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    build_too_much_text_error,
+    read_declared_title,
+    strip_title,
+)
 
 _HEADING = re.compile(r"^#{1,6} ", re.M)
 _NEAR_BEGINNING = 2_000
@@ -47,7 +53,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 parts.append(text)
                 length += len(text)
             if length > limits.max_text_chars:
-                raise too_much_text(filename, limits)
+                raise build_too_much_text_error(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
     title = read_declared_title(make_canonical(str(declared[0]))) if declared else ""
     return build_markdown_text("\n\n".join(parts) + "\n", title)

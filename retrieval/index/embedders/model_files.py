@@ -1,4 +1,4 @@
-"""Find the files of a published model in a folder, or fetch them from the Hugging Face hub."""
+"""Find the files of a published model in a folder, or download them from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Report = Callable[[str, int, int], None]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# ONNX files in 8 bits. They have a quarter of the size, are up to three times as fast, and lose .001 nDCG.
+# Paths of 8-bit ONNX files in a model's repository. They are a quarter of the size, up to three times as fast, and lose
+# .001 nDCG.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -29,14 +30,13 @@ EXPORTS_8_BIT = (
 
 
 def find_package(name: str) -> Path | None:
-    """Return the folder of a package, or None. The package is not imported, because that might load a framework."""
+    """Return the folder of a Python package without importing it; None if it is not installed."""
     spec = importlib.util.find_spec(name)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     return next(map(Path, folders), None)
 
 
 def read_json(path: Path) -> Any:
-    """Return the file's JSON value; {} if the file is missing. Raises: ValueError, OSError."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -92,10 +92,10 @@ class NotFetched(Exception):
 def fetch_model(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the model's folder in the cache, after downloading the model from the hub if it is not there.
+    """Return the model's folder in the cache. If it is not there, download the model from the hub.
 
-    The first of ``exports`` that the hub has is downloaded. ``report`` receives the progress in megabytes. If
-    ``cache_dir`` is None, the hub client's default folder is used. Raises: NotFetched.
+    The first of ``exports`` (paths of ONNX files) that the hub has is downloaded. ``report`` gets the progress in
+    megabytes. If ``cache_dir`` is None, the hub client's default folder is used. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
@@ -105,7 +105,7 @@ def fetch_model(
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-    # A cached model is used without asking the hub, so that a start neither waits nor changes the model.
+    # A cached model is used without a request to the hub, so that the start is fast and the model stays the same.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
         if (folder / COMPLETE).exists():
@@ -144,7 +144,7 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The hub's client shows two progress bars. The other bar counts files.
+            # The hub client has two progress bars; the other one counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

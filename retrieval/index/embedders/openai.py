@@ -1,4 +1,4 @@
-"""Embed texts on a server with OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
+"""Embed texts on a server that has OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
-"""A person waits for a query; an ingestion task can wait for a server, and is retried as a whole."""
+"""A question has fewer attempts, because a user waits. The task that encodes documents is retried as a whole."""
 
 BATCH_SIZE, PAUSE_SECONDS = 64, 0.5
 TOO_MANY_STATUSES = frozenset({400, 413, 422})
-"""Servers answer so to too many texts at once; Text Embeddings Inference accepts 32."""
+"""Servers refuse too many texts in one request by these statuses. Text Embeddings Inference accepts 32."""
 
 LARGEST_VECTOR_BYTES = 256 * 1024
-"""The largest size of a vector in JSON: 4,096 numbers of 25 characters take less than half."""
+"""Limit for one vector in JSON: 4,096 numbers of 25 characters take less than half."""
 
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 
@@ -45,11 +45,11 @@ class TooMany(EmbeddingFailed):
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
-    """An embedder on a server, safe for threads and forks.
+    """An embedder on a server. It is safe for threads and forks.
 
-    ``max_tokens`` limits the size of chunks, as estimated by `count_tokens`. ``timeout_seconds`` limits each request
-    with documents, ``query_timeout_seconds`` all attempts together while a reader waits. Raises: ImproperEmbedder for
-    an unusable argument.
+    ``max_tokens`` limits the size of passages, as `count_tokens` estimates it. ``timeout_seconds`` limits a request
+    with documents, ``query_timeout_seconds`` all attempts for a question together. Raises: ImproperEmbedder for an
+    unusable argument.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return an estimate of each text's tokens, because the server's tokenizer is unknown.
 
-        Four ASCII letters, three digits, or one other character make a token. Compared with BERT's English vocabulary,
-        this is 10 to 40 % too many for English prose and documentation of code, and 16 % too few for Dutch.
+        Four ASCII letters, three digits, or one other character count as a token. Compared with BERT's English
+        vocabulary, this is 10 to 40 % too many for English, and 16 % too few for Dutch.
         """
         return [sum(_estimate_tokens(piece) for piece in PIECE.finditer(text)) for text in texts]
 
@@ -115,7 +115,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """Embed the texts in batches. If the server refuses a batch, the batch size of this embedder is halved.
+        """Embed the texts in batches. If the server refuses a batch, this embedder's batch size is halved.
 
         Raises: EmbeddingFailed.
         """

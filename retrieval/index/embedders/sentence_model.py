@@ -1,4 +1,4 @@
-"""Read the description of an embedder in the layout of sentence-transformers.
+"""Read the files that describe an embedder in the layout of sentence-transformers.
 
 Source: Reimers and Gurevych, "Sentence-BERT", EMNLP 2019.
 """
@@ -37,7 +37,10 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class Pooling(StrEnum):
-    """A way to compute one vector from token vectors. The values are keys in the config.json of a Pooling module."""
+    """A way to compute one vector from the token vectors.
+
+    The values are keys in the config.json of the module Pooling.
+    """
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
@@ -45,7 +48,7 @@ class Pooling(StrEnum):
     LAST = "pooling_mode_lasttoken"
 
     def pool(self, hidden: Vectors) -> Vectors:
-        """Pool the vectors of all tokens: shape (tokens, width) -> (width,)."""
+        """Compute one vector from the vectors of all tokens: shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -89,7 +92,7 @@ class Dense:
 
 
 _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, "lasttoken": Pooling.LAST}
-"""Newer versions write these values of a single key."""
+"""Newer versions of sentence-transformers write one of these values instead of a flag for each pooling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,10 @@ class Prompts:
 class SentenceModel:
     """A sentence-transformers model: an encoder, and the steps that turn its output into one vector.
 
-    ``file`` is an ONNX file, or the weights of a BERT model. If ``pooling`` is None, the sentence vector of the ONNX
-    file is used, or the mean of the token vectors if it has none. The model's vectors have ``dimension`` numbers, and
-    only the first ``kept`` of them are used. ``max_tokens`` includes special tokens and prompts.
+    - ``file``: an ONNX file, or the weights of a BERT model.
+    - ``pooling``: None means the sentence vector of the ONNX file or, without one, the mean of the token vectors.
+    - ``dimension``, ``kept``: the model's vectors have ``dimension`` numbers, of which the first ``kept`` are used.
+    - ``max_tokens``: includes special tokens and prompts.
     """
 
     folder: Path
@@ -137,10 +141,7 @@ class SentenceModel:
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
-        """Return a hash of the files and settings on which vectors depend.
-
-        Prompts are not included. Raises: OSError.
-        """
+        """Return a hash of the files and settings on which vectors depend, without prompts. Raises: OSError."""
         hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:
@@ -148,12 +149,12 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# In these architectures, positions begin after the id of the padding token.
+# In these architectures, the first position is the id of the padding token plus 1.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 
 def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
-    """Return the embedder in a folder, with vectors of ``dimension`` numbers, or of full length for None.
+    """Return the embedder in a folder. Its vectors have ``dimension`` numbers; None means the full length.
 
     Raises: ValueError if the model cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """
@@ -212,7 +213,7 @@ def _read_dense(folder: Path) -> Dense:
 
 def _read_longest_text(folder: Path) -> int | None:
     limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
-    # Published models have 10^30 here for "no limit".
+    # Published models write 10^30 for "no limit".
     return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
 

@@ -1,4 +1,4 @@
-"""Open sessions of ONNX Runtime, and embed texts with them."""
+"""Load models with ONNX Runtime, and embed texts with them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "posit
 
 def open_session(source: str | bytes) -> Any:
     """Open a session that starts no threads of its own."""
-    # The telemetry's thread would delay the end of a forked process.
+    # A telemetry thread would delay the end of a forked process.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     # Imported here because it takes tens of MiB.
     import onnxruntime
@@ -42,18 +42,18 @@ def open_session(source: str | bytes) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
-    # Memory patterns take memory for each length of text, and are not faster.
+    # Memory patterns take memory for each length of text, and save no time.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    give_memory_back()
+    release_freed_memory()
     return session
 
 
 class OpenedInProcess:
-    """Base class of models that each process opens once, when they are first used.
+    """Base class of models that each process loads once, when they are first used.
 
-    A forked process gets a new ``_lock``, because another thread may have locked the old one. It keeps only ``_shared``
-    of the opened objects, and opens the others again.
+    A forked process gets a new ``_lock``, because another thread may have locked the old one. It keeps only the object
+    ``_shared``, and loads the others again.
     """
 
     def __init__(self) -> None:
@@ -75,15 +75,15 @@ def _reset_after_fork() -> None:
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def give_memory_back() -> None:
-    """Return freed memory to the system. After a model is opened, glibc would keep tens of MiB."""
+def release_freed_memory() -> None:
+    """Return freed memory to the system, because glibc keeps tens of MiB after a model is loaded."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def read_input_types(session: Any) -> dict[str, Integer]:
-    """Return the types of a model's inputs by name. Raises: ValueError if other inputs than tokens are needed."""
+    """Return the types of a model's inputs by name. Raises: ValueError if it needs other inputs than tokens."""
     inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
     if "input_ids" not in inputs or not inputs.keys() <= TEXT_INPUTS:
         raise ValueError(f"it asks for {', '.join(inputs)}, not for tokens alone")
@@ -125,10 +125,13 @@ def embed(
     tokens: int,
     pool: Callable[[Vectors], Vectors] = lambda found: found,
 ) -> Vectors:
-    """Run the model on one text, and return the vector that ``pool`` makes of its output. Raises: EmbeddingFailed."""
+    """Run the model on one text, and return the vector that ``pool`` computes from its output.
+
+    Raises: EmbeddingFailed.
+    """
     try:
         ((found,),) = session.run(outputs, feed)
-    except Exception as error:  # ONNX Runtime's exceptions have no common base class
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class.
         raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {tokens} tokens: {error}") from error
     vector = pool(found)
     if not np.isfinite(vector).all():
@@ -155,8 +158,8 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str) -> Encoding:
         read = replace_surrogates(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # The text is truncated here, because `count` uses the same tokenizer without truncation. A second tokenizer
-        # could take hundreds of MiB.
+        # The tokenizer itself does not truncate, because `count` uses it too. A second tokenizer could take hundreds of
+        # MiB.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
@@ -188,10 +191,9 @@ def find_sentence_output(session: Any) -> str | None:
 
 
 def _multiplies_bytes_exactly() -> bool:
-    """Return whether the processor multiplies int8 numbers without saturation.
+    """Return whether the processor multiplies int8 numbers without saturation; False for an unknown processor.
 
-    On x86 without VNNI, products saturate, and ONNX Runtime's exact method costs half a millisecond a query. The result
-    is False for an unknown processor.
+    On x86 without VNNI, products saturate. ONNX Runtime's exact method there costs half a millisecond a query.
     """
     if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
         return True

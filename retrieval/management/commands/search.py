@@ -12,7 +12,7 @@ from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
+from retrieval.search.trace import Hit, SearchTrace, StageStatus, convert_hit_to_json
 from retrieval.types import SILENT, SearchMethod
 
 
@@ -39,7 +39,7 @@ class Command(PreparedCommand):
             raise CommandError(str(error)) from error
         trace = result.trace
         if options["json"]:
-            printed = {"results": [hit_as_json(hit) for hit in result.hits], "trace": to_json(trace)}
+            printed = {"results": [convert_hit_to_json(hit) for hit in result.hits], "trace": to_json(trace)}
             self.stdout.write(json.dumps(printed, ensure_ascii=False))
         else:
             self._explain(result.hits, trace)

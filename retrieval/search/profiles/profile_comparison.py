@@ -1,4 +1,4 @@
-"""Search one question with two profiles, for a page that shows both results."""
+"""Search for one question with two search profiles, to show both results on one page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score, drawn as a bar. All numbers are percentages; ``axis`` is the position of 0."""
+    """A part of a passage's score, drawn as a bar.
+
+    ``start``, ``width`` and ``axis`` (the position of 0) are percentages.
+    """
 
     name: str
     css_class: str
@@ -40,10 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate of one profile.
-
-    ``other_rank`` is its rank with the other profile, None if it is not a candidate there.
-    """
+    """A passage that the search with one profile found. ``other_rank`` is its rank with the other profile, or None."""
 
     candidate: Candidate
     passage: Passage
@@ -54,7 +54,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """``other_rank`` minus the candidate's rank; 0 if only one profile ranks the candidate."""
+        """Number of places by which this profile ranks the passage higher; 0 if only one profile ranks it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -100,7 +100,7 @@ def compare_profiles(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Return the results of both profiles. They run in sequence, so only the first fills the caches."""
+    """Return the results of both search profiles. The first search fills caches, so it takes longer."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 

@@ -1,7 +1,4 @@
-"""Choose, create, publish and withdraw versions of search profiles.
-
-While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank, whatever the profile.
-"""
+"""Choose, create, publish and withdraw versions of search profiles, which are the settings of searches."""
 
 from __future__ import annotations
 
@@ -35,23 +32,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUILT_IN = "built-in"
-# Written in SQL, because building this query with the ORM takes longer than PostgreSQL needs to run it.
+# This is SQL, because the ORM takes longer to build the query than PostgreSQL to run it.
 _IN_FORCE = """
     SELECT version.id, profile.slug || ' v' || version.number, version.settings
     FROM retrieval_searchprofileversion AS version
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Number of the advisory lock for publishing. There may be no published row that could be locked instead.
+# Number of PostgreSQL's advisory lock for publishing. A row cannot be locked instead, because none may be published
+# yet.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
 @dataclass(frozen=True, slots=True)
 class NamedProfile:
-    """Search settings with a name for explanations.
+    """A search profile (the settings of a search) with the name that explanations show.
 
-    ``version_id`` is None for settings that are not stored. ``error`` is the reason why the published version cannot be
-    used; only staff see it.
+    ``version_id`` is None for settings that are not stored. ``error`` says, for staff, why the published version cannot
+    be used.
     """
 
     name: str
@@ -63,7 +61,7 @@ class NamedProfile:
         return self.name
 
 
-# A function from a visitor ("user:ID" or "visitor:ID") to the visitor's profile, or None for the published profile.
+# It returns the profile for a visitor ("user:ID" or "visitor:ID"), or None for the published profile.
 Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
@@ -79,10 +77,9 @@ def get_built_in_profile() -> ProfileSettings:
 
 
 def active_profile() -> NamedProfile:
-    """Return the published version, or the built-in profile if none is published.
+    """Return the published search profile, or the built-in one if none is published.
 
-    If the published version cannot be read, the built-in profile is returned with an ``error``. Raises:
-    SearchUnavailable.
+    If the published one cannot be read, the result is the built-in one with an ``error``. Raises: SearchUnavailable.
     """
     try:
         with connection.cursor() as cursor:
@@ -108,9 +105,10 @@ def register_chooser(chooser: Chooser) -> None:
 
 
 def choose_profile(subject: str) -> NamedProfile:
-    """Return the visitor's profile from the first chooser that has one, or else :func:`active_profile`.
+    """Return the search profile for a visitor ("user:ID" or "visitor:ID").
 
-    A chooser that fails is logged and skipped. Raises: SearchUnavailable.
+    Other apps, such as experiments, register choosers. The first that returns a profile decides, otherwise
+    :func:`active_profile`. A chooser that fails is logged and skipped. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -132,15 +130,15 @@ def find_published_version() -> SearchProfileVersion | None:
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
-def name_version(version: SearchProfileVersion) -> NamedProfile:
-    """Return the version as a profile with a name. Raises: ImproperProfile if its settings cannot be read."""
+def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
+    """Return the settings of a stored version with its name. Raises: ImproperProfile if they cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 
 
 def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
-    """Return the plan; while RETRIEVAL_HYBRID_ENABLED is false, changed to rank by vectors alone.
+    """Return the plan, which ranks by vectors alone while RETRIEVAL_HYBRID_ENABLED is false.
 
-    The score threshold is dropped if it is for another method's scores.
+    A score threshold for another method is then dropped, because its scores have another scale.
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -178,11 +176,10 @@ def publish_profile(
     *,
     override: str = "",
 ) -> Publication:
-    """Publish the version instead of the previous one.
+    """Publish this version of the search profile instead of the previous one.
 
-    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
-    recorded. Raises: ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is
-    no reason.
+    Gates (checks of other apps) may object. ``override`` is the reason to publish anyway, which is recorded. Raises:
+    ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
     """
     version.read()
     by = published_by.pk if published_by else None

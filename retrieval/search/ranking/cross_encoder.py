@@ -1,4 +1,4 @@
-"""Rerank by a cross encoder on ONNX Runtime. The model reads question and passage as one sequence.
+"""Rerank passages with a cross encoder: a model that reads question and passage as one text. It runs on ONNX Runtime.
 
 Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# The most tokens of a question and a passage together. The longer of the two is cut first.
+# Maximum of a question and a passage together. The longer of the two is cut first.
 MAX_TOKENS = 512
-# After a failure, seconds until loading the model is tried again.
+# If the model cannot be loaded, the next attempt is this much later.
 RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
-    """A cross encoder, safe for threads and forks.
+    """A reranker that runs a cross encoder in this process. It is safe for threads and forks.
 
-    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output after its activation
-    function, by default a sigmoid. Each passage is scored in a run of its own, so that other passages do not change its
+    ``model`` is a folder with an ONNX file, or a name on the Hugging Face hub. A score is the model's output after its
+    activation function, by default a sigmoid. Passages are scored one by one, so that they do not change each other's
     score. Raises: ImproperlyConfigured for an unusable argument or folder.
     """
 
@@ -95,7 +95,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # If another thread is loading the model, this thread waits until its own deadline at most.
+        # If another thread is loading the model, this thread waits for it, but only until its own deadline.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
@@ -130,7 +130,7 @@ class _PairRuntime:
         encoding = self.tokenizer.encode(replace_surrogates(query), replace_surrogates(text))
         try:
             outputs = self.session.run(None, build_model_inputs(encoding, self.inputs))
-        except Exception as error:  # ONNX Runtime's exceptions have no other base
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class.
             raise RerankFailed(
                 f"ONNX Runtime could not read a pair of {len(encoding.ids)} tokens: {' '.join(str(error).split())}"
             ) from error
@@ -140,7 +140,7 @@ class _PairRuntime:
         logit = float(logits.item())
         if not math.isfinite(logit):
             raise RerankFailed("The cross encoder gave a score that is not finite.")
-        # This form of the sigmoid overflows for no logit.
+        # Unlike 1 / (1 + exp(-x)), this form of the sigmoid cannot overflow.
         return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
@@ -174,7 +174,7 @@ def _load_model(folder: Path) -> _PairRuntime:
         tokenizer.enable_truncation(tokens)
         session = open_session(str(export))
         return _PairRuntime(session, tokenizer, read_input_types(session), is_sigmoid)
-    except Exception as error:  # ONNX Runtime's exceptions have no other base
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class.
         raise ImproperlyConfigured(
             f"The cross encoder in {folder} cannot be loaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}): it must score a pair of texts with one number."

@@ -1,4 +1,4 @@
-"""Normalise and fuse the scores of two retrievers, and combine several searches, boosts and reranking. PURE."""
+"""Combine the scores of two retrievers, several searches, boosts and a reranker to one ranking. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from retrieval.fusion_methods import METHODS, RetrieverResults
-from retrieval.normalization import compute_standard_deviation, z_scores
+from retrieval.normalization import compute_standard_deviation, compute_z_scores
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
 
 
-# Boosts are in standard deviations of the fused scores, so that one weight has the same effect with every fusion
-# method.
-
-
 def apply_boosts(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """Return the candidates, best first, after adding each boost whose key and value their ``metadata`` contain.
+    """Add each boost to the candidates whose document has its metadata key and value; return them best first.
 
-    ``metadata`` is by chunk id. A value that is a list matches if any member does.
+    ``metadata`` is by chunk id. A list matches if it contains the value. Boosts are in standard deviations of the
+    scores, so that a weight has the same effect with every fusion method.
     """
     unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -52,17 +49,16 @@ def apply_boosts(
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """Return the candidates, best first, after the reranker's scores ``judged`` changed their scores.
+    """Change the candidates' scores by the reranker's scores ``judged`` (by chunk id), and return them best first.
 
-    If there is a ``rerank_weight``, a candidate's score grows by weight × standard deviation of the fused scores ×
-    z-score of the reranker's score. A candidate that the reranker did not score gets the lowest z-score. If there is no
-    ``rerank_weight``, the reranker's score replaces the fused score, and candidates that the reranker did not score are
-    dropped.
+    If the setting ``rerank_weight`` is a number, a score grows by weight × standard deviation of all scores × z-score
+    of the reranker's score. A candidate without a reranker's score gets the lowest z-score. If ``rerank_weight`` is
+    None, the reranker's score replaces the score, and candidates without one are dropped.
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)
     head = fused[: settings.rerank_depth]
-    known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
+    known = compute_z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
     unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     reranked = []
@@ -110,8 +106,8 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# If every candidate lacks more than 40 % of the question's words, some fusion methods reduce the weight of BM25 in
-# proportion (ADR 8).
+# If no candidate has this share of the question's words, some fusion methods reduce the weight of BM25 in proportion
+# (ADR 8).
 FULL_WORD_SHARE = 0.6
 
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
@@ -124,10 +120,10 @@ def fuse_rankings(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """Return the candidates of all ``rankings`` and the chunks of ``others``, best first.
+    """Combine the retrievers' rankings to one list of candidates, best first. It also has the chunks of ``others``.
 
-    ``scores`` are each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
-    question's words in any candidate. If there is only one ranking, the order is that ranking's.
+    ``scores`` has each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
+    question's words in any candidate.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -167,10 +163,10 @@ def fuse_rankings(
 
 
 def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
-    """Merge the searches for one question into one list, best first. A search is query, weight and candidates.
+    """Combine the searches for one question to one list, best first. A search is a text, a weight and candidates.
 
-    All searches contain the same chunks. A score is the weighted sum of the searches' scores. Ties are broken by chunk
-    id. Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
+    All searches have the same chunks. A chunk's score is the weighted sum of its scores. Ties are broken by chunk id.
+    Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
     said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
     for query, weight, fused in searches:

@@ -1,4 +1,4 @@
-"""Rerank by a server with the protocol of Text Embeddings Inference (TEI), vLLM, Jina or Cohere."""
+"""Rerank passages by a server that speaks the protocol of Text Embeddings Inference (TEI), vLLM, Jina or Cohere."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_chunk_texts
 
 PAUSE_SECONDS = 0.1
-# The scores of 100 passages take less than a tenth of this.
+# The scores of 100 passages take less than a tenth of this, so a larger answer is an error.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# Most passages in one request. TEI_BATCH is TEI's default maximum, and BATCH is for other servers.
+# The highest number of passages in one request: TEI's default limit, and a limit for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# Additional fields of a request. vLLM refuses long texts unless it may cut them; -1 cuts them at the model's limit.
+# Additional fields of a request, by server. -1 makes vLLM cut long texts at the model's limit, instead of an error.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},
@@ -33,10 +33,10 @@ AUTO = "auto"
 
 
 class HttpReranker(Reranker):
-    """A reranker on a server, safe for threads and forks.
+    """A reranker on a server. It is safe for threads and forks.
 
-    ``api`` "auto" means TEI's protocol if ``model`` is empty, otherwise Cohere's. Raises: ImproperlyConfigured for an
-    unusable argument.
+    ``api`` is the protocol; "auto" means TEI's if ``model`` is empty, otherwise Cohere's. Raises: ImproperlyConfigured
+    for an unusable argument.
     """
 
     def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:

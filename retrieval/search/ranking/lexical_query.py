@@ -18,7 +18,7 @@ from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_
 from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.search.understanding.vocabulary import (
     Expansion,
-    expand_term,
+    find_similar_lexemes,
     find_unknown_terms,
     read_document_frequencies,
 )
@@ -31,16 +31,15 @@ from retrieval.text.terms import (
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# Phrases match as in PostgreSQL: their lexemes follow each other within one field, and a stop word stands for any word.
-# Identifiers match whole or in parts (:func:`retrieval.text.terms.list_spellings`): ``"MX-9920-W"`` finds ``mx9920w``
-# and ``MX 9920 W``.
+# A quoted phrase matches as in PostgreSQL: its words are neighbours in one field, such as the title. A stop word
+# matches any word. An identifier matches whole or in parts: ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
 
 
 def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition, beginning with AND, for required phrases and excluded words, and its parameters.
+    """Return an SQL condition, beginning with AND, for quoted phrases and excluded words, and its parameters.
 
-    The table must have the columns ``chunk_id`` and ``document_id``. The condition is empty if the question has neither
-    phrases nor exclusions.
+    It is for a table with the columns ``chunk_id`` and ``document_id``. It is empty if the question has no phrases and
+    excludes no words.
     """
     collections = group_by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = build_constraint_tsqueries(question, list(collections))
@@ -80,15 +79,14 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
     return tsqueries
 
 
-# A search first reads ``depth`` passages, then only passages that can score higher than the worst of them. BM25 allows
-# an upper bound: a term's weight in a passage is below k1 + 1, so a passage's score is below k1 + 1 times the sum of
-# its terms' idf. The result is exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle and
-# Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995 (MaxScore); Broder,
-# Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 (the
-# formula: "weak AND").
+# A search first reads ``depth`` passages, then only passages that can score higher than the worst of them. A term's
+# BM25 weight is below k1 + 1, so a passage's score is below k1 + 1 times the sum of its terms' idf. The result is
+# exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle and Flood, "Query Evaluation:
+# Strategies and Optimizations", Information Processing & Management 1995 (MaxScore); Broder, Carmel, Herscovici,
+# Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 ("weak AND").
 
-# Most operators in the tsquery that selects candidates. Evaluating a larger tsquery takes longer than reading the
-# passages that it excludes.
+# The highest number of operators in the tsquery that selects candidates. PostgreSQL evaluates a larger one more slowly
+# than it reads the passages that it excludes.
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
@@ -97,11 +95,10 @@ MOST_TERMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word to search, or several alternatives of which the best one counts.
+    """A word to search, or alternatives of which the best counts.
 
-    ``notation`` is a tsquery. ``bound`` is an upper limit of the score that a match adds. ``document_frequency`` is an
-    upper limit of the number of passages that match. A ``common`` term raises scores, but a passage must also match
-    another term.
+    ``notation`` is a tsquery. ``bound`` is the most that a match adds to a score. At most ``document_frequency``
+    passages match. A ``common`` term adds to scores, but a passage must also match another term.
     """
 
     notation: str
@@ -111,7 +108,10 @@ class Term:
 
 
 def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest terms that together match at most ``passages`` passages; at least one if any is not common."""
+    """Return the rarest terms that together match at most ``passages`` passages. Common terms are left out.
+
+    The rarest term is always returned.
+    """
     chosen: list[Term] = []
     total = 0
     for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
@@ -123,15 +123,14 @@ def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for the passages whose score can reach ``threshold``; empty if no passage can reach it.
+    """Return a tsquery for passages whose score may reach ``threshold``; empty if none can.
 
-    The passages must contain a term that is not common.
+    Common terms are not enough.
     """
-    # The tsquery is smallest if the terms that can add most to a score come first. Common terms come last.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # While the tsquery is too large, its least significant term is removed, as if every passage contained the term. The
-    # tsquery then matches more passages than needed, and misses none.
+    # While the tsquery is too large, its last term is removed, as if every passage contained the term. The tsquery then
+    # matches more passages than needed, but misses none.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
@@ -155,14 +154,14 @@ class _Formula:
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def build_tsquery(self, needed: float) -> str | None:
-        """Return a tsquery for the passages whose terms' bounds sum to at least ``needed``; None if impossible."""
+        """Return a tsquery for passages whose terms' bounds sum to at least ``needed``; None if none has enough."""
         return self._build_from(0, needed, False)
 
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """Return a tsquery for the terms from index ``place`` on.
+        """Return a tsquery for the terms from index ``place`` on, whose bounds must sum to ``needed``.
 
-        It is empty if the terms before ``place`` suffice, and None if the bounds of the terms cannot sum to ``needed``.
-        ``is_candidate`` says that a term before ``place`` is not common.
+        The result is "" if this is reached already, and None if it cannot be reached. ``is_candidate`` is true if a
+        term before ``place`` is not common.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -182,23 +181,24 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# A lexeme in more than this share of the passages selects no candidates, because reading them would take longer than
-# reading the passages of all rarer lexemes.
+# A lexeme in more than this share of the passages selects no candidates. They would take longer to read than the
+# candidates of all rarer lexemes.
 COMMON_SHARE = 0.5
-# An expansion this similar to the typed word is a likely correction. Corrected names have .64 to .87, unrelated near
+# A similar word is a likely correction if its similarity is at least this. Corrected names have .64 to .87, unrelated
 # words .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question, analysed by one text-search configuration of PostgreSQL.
+    """A question, analysed by one of PostgreSQL's text-search configurations, which are for languages.
 
-    ``collections`` use this configuration; the collections in ``mixed`` also use others. ``idf`` maps the question's
-    lexemes that passages contain to their weights. ``expansions`` maps each word that no passage contains to similar
-    words, nearest first. A passage must contain a lexeme of ``matching`` and meet ``constraint``, a tsquery.
-    ``unknown`` is the number of lexemes that neither a passage nor ``expansions`` contain. ``unknown_words`` are the
-    words without a similar word.
+    - ``collections``: collections with documents in this configuration; ``mixed`` also have other documents.
+    - ``idf``: weights of the question's lexemes, if passages contain them.
+    - ``expansions``: for each word that no passage contains, similar words, nearest first.
+    - ``matching``: lexemes of which a passage must contain one. ``constraint`` is a tsquery that it must match.
+    - ``unknown``: the number of lexemes that are in neither ``idf`` nor ``expansions``.
+    - ``unknown_words``: the words without a similar word.
     """
 
     configuration: str
@@ -216,7 +216,7 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms with upper bounds of their scores. A term is common if no lexeme of it is in ``matching``."""
+        """The terms to search. A term is common if ``matching`` has none of its lexemes."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
@@ -246,14 +246,13 @@ class LexicalQuery:
 
     @property
     def weights(self) -> SparseVector:
-        """The idf weights as a vector, with the dimension of each lexeme."""
         return to_sparse_vector(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The vectors of the expansions, in one list for each expanded word.
+        """The similar words of each unknown word, as vectors.
 
-        For each word, only the largest inner product adds to a score.
+        Only the word with the best inner product counts for a score.
         """
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
@@ -276,11 +275,11 @@ def build_queries(
     readers: Sequence[Reader] = (ANYBODY,),
     fuzzy: bool = True,
 ) -> list[LexicalQuery]:
-    """Return one query for each text-search configuration of the collections; none if no word can match.
+    """Return one query for each text-search configuration (language) of the collections; none if no word can match.
 
-    Document frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` adds similar words
-    for unquoted words that no passage contains. Words that occur only in documents hidden from ``readers`` are treated
-    as missing. Raises: InvalidQuery.
+    Document frequencies are summed over all collections, so that scores are comparable. If ``fuzzy`` is true, similar
+    words replace unquoted words that no passage contains. Words that occur only in documents hidden from ``readers``
+    count as missing. Raises: InvalidQuery.
     """
     parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)
@@ -305,7 +304,9 @@ def build_queries(
                 meant := tuple(
                     expansion
                     for lexeme in of_word.get(configuration, ())
-                    for expansion in expand_term(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                    for expansion in find_similar_lexemes(
+                        typed, lexeme, configuration, pks, collection_ids, passages, readers
+                    )
                 )
             )
         }

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# Joining characters belong to a word, so that codes, paths and versions are matched whole.
+# Characters such as hyphens join a word, so that codes, paths and versions are matched whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
-    """Return the number of passages that the keyword search would find.
+    """Return how many passages the keyword search would find.
 
     Raises: InvalidQuery; RetrieverFailed if the count takes longer than ``timeout_seconds``.
     """
@@ -54,7 +54,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 
 
 def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """Return, by chunk id, the offsets ``[start, end)`` of the words in ``texts`` whose lexeme is in ``terms``.
+    """Return, by chunk id, the [start, end) offsets of the words in ``texts`` whose lexeme is in ``terms``.
 
     Deleted chunks are missing.
     """
@@ -77,23 +77,22 @@ def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[st
     }
 
 
-# A `sparsevec` in binary has three 32-bit header words (dimensions, number of terms, unused), then the terms' indexes
-# from 0, then their weights.
+# A `sparsevec` in binary form has three 32-bit words (dimensions, number of terms, unused), the indexes of the terms
+# from 0, and their weights.
 _HEADER_BYTES = 12
-# The first query reads about FIRST_LOOK passages. Each further query reads WIDER_LOOK times as many.
+# The first database query reads about FIRST_LOOK passages, each further one WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# PostgreSQL's planner does not consider that search vectors are stored out of line. It would scan the whole table,
-# which takes ten times as long. Plans are not cached, because the number of matching rows varies by a factor of a
-# thousand.
+# PostgreSQL's planner ignores that search vectors are stored outside the table. It would scan the whole table, which
+# takes ten times as long. Plans are not cached, because the number of matching rows varies by a factor of a thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
 class LexemeWeights:
-    """The weights of a query's lexemes in stored chunks.
+    """The BM25 weights of a query's lexemes in chunks.
 
-    ``weights`` maps each lexeme, the highest idf first, to an array with one weight for each of the chunks ``ids``.
+    ``weights`` maps each lexeme, the highest idf first, to an array with a weight for each chunk of ``ids``.
     """
 
     ids: list[int]
@@ -101,7 +100,7 @@ class LexemeWeights:
 
 
 def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
-    """Return the BM25 weights of the query's lexemes in the chunks that the query applies to."""
+    """Return the BM25 weights of the query's lexemes in those chunks whose configuration the query has."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
@@ -143,7 +142,7 @@ class Bm25Ranker(Ranker):
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=collect_expansions(self._queries),
-            # A word is unknown only if it is unknown in the configurations of all languages.
+            # The languages have different configurations. A word is unknown only if all of them lack it.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]
@@ -153,7 +152,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return BM25 scores, equal to the database's; 0 for a chunk without any lexeme of the question."""
+        """Return the same BM25 scores as the database computes; 0 for a chunk without a word of the question."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -165,9 +164,9 @@ class Bm25Ranker(Ranker):
         return scores
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return each chunk's share of the question's words, weighted by idf, from 0 to 1.
+        """Return the share of the question's words in each chunk, weighted by idf, from 0 to 1.
 
-        A word that no passage contains has the highest idf. Its expansions count by their weight.
+        A word that no passage contains has the highest idf. A similar word in the chunk counts in part.
         """
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
@@ -210,7 +209,8 @@ class Bm25Ranker(Ranker):
 def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
     """Return ids and BM25 scores of the ``depth`` best passages, best first.
 
-    The rarest terms are searched first. The search widens until no other passage can have a higher score.
+    The first database query searches only the rarest terms. Further ones add terms, until no other passage can have a
+    higher score.
     """
     try:
         passing, passing_values = build_document_condition(filters)
@@ -226,7 +226,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
             f"ORDER BY distance, id LIMIT {depth:d}",
             [*weights, *analysed_values, join_with_and([notation, query.constraint]), *passing_values],
         )
-        # The operator <#> returns the negative inner product, so the least distance is the best score.
+        # The operator <#> is the negative inner product, so the lowest result is the best score.
         return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms

@@ -1,4 +1,4 @@
-"""Decide whether a question in a conversation begins a new subject. PURE."""
+"""Decide whether a question in a conversation begins a new subject, so that earlier questions are ignored. PURE."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# Limits for strengths of passages. A question begins a new subject in two cases. Either the best passage without
-# earlier questions exceeds STRONG, and exceeds the best passage with them by MUCH_STRONGER. Or every shown passage is
-# below WEAK (docs/adr/0045-follow-ups-are-searched-twice.md).
+# A question begins a new subject if its best passage exceeds STRONG, and exceeds the best passage with earlier
+# questions by MUCH_STRONGER. It also does if all shown passages are below WEAK. `Strengths` measures how well a passage
+# answers (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
@@ -24,9 +24,9 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``alone`` is the ranking for the question alone, ``joined`` for the question joined with earlier ones. A question
-    that begins with a conjunction or contains a pronoun is never independent. If no shown passage answers the
-    question's own words, it is independent if its language is in LANGUAGES and it is not too short.
+    ``alone`` are the candidates for the question, ``joined`` for the question joined with earlier ones. A question that
+    begins with a conjunction or has a pronoun is never independent. If all shown passages are weak, only a question
+    that is long enough, in one of LANGUAGES, is independent.
     """
     if begins_with_conjunction(question) or has_pronoun(question):
         return False

@@ -28,10 +28,7 @@ def build_plan(
     top_k: int | None = None,
     retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """Return the plan of one search.
-
-    Raises: InvalidQuery unless 1 <= top_k <= depth.
-    """
+    """Return the settings, weights and limits of one search. Raises: InvalidQuery unless 1 <= top_k <= depth."""
     wanted = settings.top_k if top_k is None else top_k
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
     if not 1 <= wanted <= depth:
@@ -42,8 +39,8 @@ def build_plan(
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """Return the weights of both retrievers.
 
-    For the method `adaptive`, the question's class decides. Otherwise the profile's weights are used, or the method's
-    if the profile has none.
+    The method `adaptive` has weights for the question's class. Other methods use the profile's weights or, if there are
+    none, their own.
     """
     method = METHODS[settings.method]
     if method.weights is None:

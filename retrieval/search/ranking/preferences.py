@@ -1,8 +1,8 @@
-"""Prefer passages in the question's language. PURE.
+"""Rank passages in the question's language before others. PURE.
 
-A passage's strength is its closeness plus its share of the question's words (:mod:`chat.answering.evidence`). At
-strength 1, half of the passages answer the question. A passage in another language shares no words, so its closeness
-counts four times.
+A passage's strength is its closeness (0 unrelated, 1 a typical answer) plus its share of the question's words. At
+strength 1, half of the passages answer the question (:mod:`chat.answering.evidence`). A passage in another language
+shares no words, so its closeness counts four times.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ACROSS_LANGUAGES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """Measures how well passages answer the question if it is read without earlier questions.
+    """Measures how well passages answer a question, from 0.
 
-    ``shares`` maps chunk ids to the share of the question's words in the chunk, ``languages`` to its language.
+    ``shares`` maps chunk ids to the share of the question's words in the chunk, ``languages`` to the chunk's language.
     """
 
     calibration: Calibration
@@ -35,7 +35,7 @@ class Strengths:
     languages: Mapping[int, str]
 
     def is_foreign(self, candidate: Candidate) -> bool:
-        """Return whether the passage's language is not the question's; False if either is unknown."""
+        """Return whether the passage's language differs from the question's; False if either is unknown."""
         found = self.languages.get(candidate.chunk_id, "")
         return bool(found and self.language) and found != self.language
 
@@ -52,11 +52,10 @@ class Strengths:
 
 
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
-    """Return the candidates with passages in other languages after passable ones in the question's language.
+    """Move passages in other languages behind good passages in the question's language, and return all.
 
-    A passage is passable if its closeness is at least PASSABLE_CLOSENESS, and either its strength is at least PASSABLE
-    or no passage in another language is closer. Only the first SHOWN candidates can be passable. Passages with a boost
-    are not moved.
+    A good passage is one of the first SHOWN, with a closeness of at least PASSABLE_CLOSENESS. Also, its strength must
+    be at least PASSABLE, or no passage in another language may be closer. Passages with a boost are not moved.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.measure_closeness, foreign), default=math.inf)
@@ -70,8 +69,7 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # Scores are lowered by slightly more than the lead, because rounding may make equal scores differ in their last
-    # digit.
+    # Rounding may make equal scores differ in their last digit, so the loss is slightly more than the lead.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

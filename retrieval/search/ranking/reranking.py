@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 def rerank_in_time(
     queries: Mapping[str, float], fused: list[Candidate], settings: ProfileSettings
 ) -> tuple[list[Candidate], RerankTrace]:
-    """Return the candidates reranked, with a trace. If the reranker fails or is late, their order is unchanged.
+    """Return the candidates in the reranker's order, with its trace. If it fails or is late, the order is unchanged.
 
-    ``queries`` maps each searched text to its weight; the weights sum to 1. A candidate's judgement is the weighted sum
-    of its scores for these texts.
+    ``queries`` maps each searched text to its weight; the weights sum to 1. The reranker's score of a candidate is the
+    weighted sum of its scores for these texts.
     """
     started = time.perf_counter()
     name, depth = settings.reranker, settings.rerank_depth
@@ -54,7 +54,7 @@ def rerank_in_time(
     except (RerankFailed, ImproperlyConfigured) as error:
         failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
-        # Any error of a reranker is caught, because the fused order is good enough to answer.
+        # The order without the reranker is good enough to answer, so every error is caught.
         logger.exception("The reranker %s failed unexpectedly.", name)
         failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=name).inc()

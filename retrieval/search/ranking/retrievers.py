@@ -1,4 +1,4 @@
-"""Run both retrievers of a search in parallel, each with a deadline. A failed retriever does not stop the other."""
+"""Run the vector and the keyword retriever in parallel, each with a time limit. One does not stop the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL cancels a query at the deadline. A thread that waits for something else is abandoned this much later.
+# PostgreSQL cancels a query at the time limit. A thread that is not waiting for PostgreSQL is abandoned this much
+# later.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -41,7 +42,10 @@ threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResult:
-    """The outcome of one retriever. ``stored`` is the index data of its chunks; None if reading them failed."""
+    """The outcome of one retriever.
+
+    ``stored`` has the index data of the chunks that it returned; None if reading failed.
+    """
 
     trace: RetrieverTrace
     ranking: Ranking | None = None
@@ -53,7 +57,7 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """Return the results of both retrievers for each query. Each runs in a thread with a connection of its own."""
+    """Return the results of both retrievers for each query. Each retriever runs in its own thread and connection."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
@@ -61,7 +65,7 @@ def run_retrievers(
         for retriever in Retriever
         if plan.weights.get(retriever) > 0
     }
-    # This thread's connection goes back to the pool, because the retrievers' threads need one each.
+    # The retrievers' threads need a connection each, so this thread gives its own back to the pool.
     release_connections()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
@@ -97,7 +101,6 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
-        # An error of one retriever must not stop the other.
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
@@ -126,10 +129,10 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 
 @dataclass(frozen=True, slots=True)
 class CandidateData:
-    """Additional data on all candidates of one search, by chunk id.
+    """More data on all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of the candidates that it did not list. ``matched_terms`` has the question's
-    terms in the candidates that the keyword retriever listed.
+    ``scores`` has each retriever's scores of candidates that it did not return. ``matched_terms`` has the question's
+    terms in a candidate.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -142,9 +145,9 @@ class CandidateData:
 def load_candidate_data(
     searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
 ) -> list[CandidateData]:
-    """Return the data on the candidates of each search and on ``others``. Each chunk is read once.
+    """Return more data on the candidates of each search, and on the chunks ``others``. Each chunk is read once.
 
-    If the database fails, the data are empty, and the trace of each result in ``searches`` gets an ``error``.
+    If the database fails, the data are empty, and the traces in ``searches`` get an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
@@ -172,7 +175,7 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
-    # Rows are sorted by id, because the order of addition changes single-precision sums.
+    # Sums of single-precision numbers depend on the order of addition, so chunks are sorted by id.
     stored = {pk: known[pk] for pk in sorted(known)}
     return [_collect_candidate_data(results, stored) for results in searches]
 

@@ -16,9 +16,9 @@ from retrieval.types import Retriever
 def statement_timeout(
     retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Limit the time of database statements.
+    """Limit the time of database statements within this context.
 
-    Raises: RetrieverFailed for any database error, NodeLost for a lost node.
+    Raises: RetrieverFailed for any database error; NodeLost if a node of the database does not answer.
     """
     seconds = deadline.seconds_left(seconds)
     if not seconds:

@@ -1,4 +1,4 @@
-"""Build tsqueries in PostgreSQL's notation from lexemes, which a cast to tsquery does not analyse again."""
+"""Write tsqueries in PostgreSQL's notation from analysed lexemes, which a cast to tsquery does not change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def join_with_and(notations: Iterable[str]) -> str:
 def limit_to_one_field(phrase: str) -> str:
     """Return a tsquery that finds the phrase only within one field, such as the title or the content.
 
-    The end of the title and the beginning of a heading must not match as one phrase.
+    Otherwise the end of the title and the beginning of a heading could match as one phrase.
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase

@@ -1,4 +1,4 @@
-"""Find the nearest passages by cosine, in small sets by comparing every row, in larger sets by an HNSW index.
+"""Find the passages with the nearest vectors by cosine: exactly in small sets, by an HNSW index in larger ones.
 
 Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
 Small World Graphs", IEEE TPAMI 2020.
@@ -30,10 +30,10 @@ from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
-# Up to this many rows, comparing every row is exact and as fast as the index.
+# If there are at most this many rows, comparing every row is as fast as the index, and exact.
 EXACT_UP_TO = 10_000
-# If an index has more passages than this, each doubling of their number adds half of the oversampling. For 100,000
-# passages, 176 vectors are compared, and .97 of the 50 nearest are found.
+# Above this number of passages, each doubling adds half of the oversampling (the factor by which more vectors are
+# compared than returned). For 100,000 passages, 176 vectors are compared, and .97 of the 50 nearest are found.
 WIDENED_FROM = 35_000
 
 
@@ -55,7 +55,7 @@ class VectorRanker(Ranker):
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
                 rows = self._find_nearest(query, depth)
-            except EmptyResultSet:  # no passage can pass the filter
+            except EmptyResultSet:  # No passage can pass the filters.
                 rows = []
         ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
         return Ranking(
@@ -83,7 +83,7 @@ class VectorRanker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the cosines of the stored vectors and the question. Both are in half precision, as in the index."""
+        """Return the cosines of the chunks' vectors and the question, in half precision as in the index."""
         known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
         if not known:
             return {}

@@ -1,10 +1,10 @@
-"""Classify a question by regular expressions for each language. PURE.
+"""Classify a question by regular expressions for each language, to choose weights for the retrievers. PURE.
 
 - comparison: weighs things against each other, also functions or faults;
 - troubleshooting: a symptom, an error message, an error code, a repair;
 - code: code, its syntax, an interface or command, an identifier. Everyday nouns ("function of the liver", "class
-  action", "import duties") are code only beside a sign of programming;
-- conceptual: explains what something is, why, or how it works, including programming's ideas;
+  action", "import duties") mean code only beside a word of programming;
+- conceptual: what something is, why, or how it works, including ideas of programming;
 - default: facts, look-ups, steps, keywords, part numbers (they name a thing, not code).
 
 The first matching rule decides, most specific first. The rules were written for one half of `query_classes.jsonl`;
@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from retrieval.text.word_lists import read_patterns
 from retrieval.types import Classification, QueryClass
 
-# These rules see the question with its capitals, which distinguish identifiers and error messages from words.
+# These rules match the question with its capitals, by which identifiers and error messages differ from words. Other
+# rules match it in lower case.
 AS_TYPED = frozenset({"error message", "identifier"})
 
-# The rule of questions such as "How do I …".
 HOW_TO = "how-to words"
 # The first matching rule decides. `retrieval/text/languages/` has the patterns.
 RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
@@ -43,7 +43,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"
-# Text after this many characters is usually quoted material, and classifying it would only cost time.
+# Longer questions usually contain quoted material, which should not decide the class.
 CHARACTERS_READ = 1000
 
 
@@ -58,7 +58,7 @@ RULES = tuple(_read_rules())
 def classify_question(question: str) -> Classification:
     """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches.
 
-    Only the first CHARACTERS_READ characters are used. The time is linear in them.
+    Only the first CHARACTERS_READ characters are read.
     """
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()

@@ -16,14 +16,13 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Return the reformulation, in which certain corrections of misspellings replace the typed words.
+    """Correct misspelt words of the query if the meant word is certain.
 
-    It is unchanged if the database fails.
+    If the database fails, the query is unchanged.
     """
     try:
         correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
-        # The keyword retriever reads the same database tables and reports the failure.
         logger.warning("The spelling of a question was not checked: %s", error)
         return reformulation
     if correction is None:

@@ -1,4 +1,4 @@
-"""Find the signs that a question depends on the questions before it. PURE."""
+"""Find pronouns, conjunctions and few words, by which a question depends on the questions before it. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrieval.text.word_lists import fill_in, read_sections, read_words
 
 LANGUAGES = frozenset(read_sections("questions"))
 CONJUNCTIONS = read_words("questions", "conjunctions")
-# A question with at most FEW_WORDS words depends on earlier ones. After a conjunction, the limit is
+# A question with at most FEW_WORDS words depends on earlier ones. If it begins with a conjunction, the limit is
 # FEW_WORDS_AFTER_AND.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
 _POINTING = read_words("questions", "pointing")
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def has_pronoun(question: str) -> bool:
-    """Return whether the question has a pronoun, or a Dutch adverb such as "daarop" that contains a pronoun."""
+    """Return whether the question has a pronoun, or a Dutch adverb such as "daarop" ("on that")."""
     words = _WORD.findall(question.casefold())
     has_word = bool(_POINTING.intersection(words)) or bool(_POINTING_AT_THE_END.intersection(words[-1:]))
     return has_word or _POINTING_ADVERB.search(question.casefold()) is not None
@@ -30,7 +30,10 @@ def begins_with_conjunction(question: str) -> bool:
 
 
 def is_in_another_language(question: str, earlier: str) -> bool:
-    """Return whether the question and ``earlier`` are in different languages; False if the question depends on it."""
+    """Return whether both questions are complete and in different languages.
+
+    The result is False if a language is unclear, or if ``question`` has a pronoun, a first conjunction or few words.
+    """
     if has_pronoun(question) or begins_with_conjunction(question) or has_few_words(question):
         return False
     languages = identify_language(question), identify_language(earlier)

@@ -1,6 +1,6 @@
-"""Reformulate follow-ups and long questions by a language model with OpenAI's chat-completions protocol.
+"""Reformulate follow-up questions and long questions by a language model with OpenAI's chat-completions protocol.
 
-If the model fails, is late or writes an unusable query, the question is not changed.
+If the model fails, is late or writes an unusable query, the question is unchanged.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, st
 
 
 def _read_query(answer: str, question: str) -> str:
-    """Return the query in the model's ``answer``.
+    """Return the search query in the model's ``answer``.
 
-    Raises: ModelFailed if there is no usable query, or if it lacks a code, name or quotation of the question.
+    Raises: ModelFailed if there is no usable query, or if a code, name or quotation of the question is missing.
     """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:

@@ -1,4 +1,4 @@
-"""Add the code of an earlier question to a follow-up that has only a pronoun: "MX-9920-W: What does it cost?"."""
+"""Add the code of an earlier question to a follow-up question with a pronoun: "MX-9920-W: What does it cost?"."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from retrieval.types import Turn
 
 MOST_BETWEEN = 4
 _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
-# In these phrases "it" refers to no thing.
+# In these phrases "it" does not refer to an earlier question ("is it possible").
 _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECASE)
 
 
-def name_subject(question: str, history: Sequence[Turn]) -> str:
-    """Return the question, preceded by the code of an earlier question if it depends on that question.
+def add_earlier_code(question: str, history: Sequence[Turn]) -> str:
+    """Put the code (or camelCase name) of an earlier question before a question that refers to it by a pronoun.
 
-    The code comes from the last question that names one. The question is unchanged if it names a code itself, has no
-    pronoun or conjunction, or if the earlier question names two codes.
+    The code is from the last question with a code. The question is unchanged if it has a code itself, if it has no
+    pronoun or conjunction, or if the earlier question has two codes.
     """
-    if find_names(question) or not _is_dependent(question):
+    if find_codes_and_names(question) or not _is_dependent(question):
         return question
     for turn in reversed(history[-MOST_BETWEEN:]):
-        if names := find_names(turn.question):
+        if names := find_codes_and_names(turn.question):
             return f"{names[0]}: {_drop_conjunction(question)}" if len(names) == 1 else question
         if not _is_dependent(turn.question):
             break
     return question
 
 
-def drop_name(question: str) -> str:
+def remove_earlier_code(question: str) -> str:
     name, mark, rest = question.partition(": ")
-    return rest if mark and find_names(name) == [name] else question
+    return rest if mark and find_codes_and_names(name) == [name] else question
 
 
-def find_names(question: str) -> list[str]:
+def find_codes_and_names(question: str) -> list[str]:
     codes = find_codes(question)
     written = [way for whole, way in find_identifiers(question) if whole in codes]
     return list(dict.fromkeys([*written, *_CAMEL.findall(question)]))

@@ -20,8 +20,8 @@ from retrieval.text.word_lists import fill_in
 _WORDS = re.compile(r"\w+")
 
 
-# A code is a version number, or a word of letters and digits. Ordinals, decades and measures (19th, 1970s, 500mg) and
-# symbols such as arrows are not codes.
+# A code is a version number, or a word of letters and digits. Ordinals, decades, measures (19th, 1970s, 500mg) and
+# symbols are not codes.
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )
@@ -30,14 +30,14 @@ _CODE = re.compile(
 _SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
-# A collection's name is rare if at most this share of the passages in other collections contain it.
+# A collection's name is rare if at most this share of the passages in the other collections contain it.
 RARE_SHARE = 0.01
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """Return the slugs of the collections whose name or slug the question contains as whole words.
+    """Return the slugs of the collections whose name or slug the question contains.
 
-    A name of one word must also be rare, so that ordinary words such as "parts" name no collection.
+    A name of one word counts only if the other collections rarely contain it, so "parts" names no collection.
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
@@ -62,12 +62,12 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
 
 
 def find_codes(question: str) -> frozenset[str]:
-    """Return the lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
+    """Return the codes in the question, as lower-case letters and digits: ``mx9920w`` for MX-9920-W."""
     words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse_question(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
 def find_section(question: str) -> tuple[str, str] | None:
-    """Return the noun and number of the section, clause or step in the question, such as ("clause", "1.2"), or None."""
+    """Return noun and number of the section, clause or step that the question names: ("clause", "1.2"), or None."""
     named = _SECTION.search(parse_question(question).text)
     return (named[1].casefold(), named[2]) if named else None

@@ -1,4 +1,4 @@
-"""Correct misspelt words and codes of a question, with the words that documents contain. PURE."""
+"""Correct misspelt words and codes of a question by words in the documents. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.word_lists import read_words
 
 _TOKEN = re.compile(
-    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # quoted text or code is one token
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # Quoted text or code is one token.
     r"|(?<!\S)--\w+(?:[-.=]\w+)*"
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
@@ -43,17 +43,18 @@ def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Shortest words in which two exchanged letters are corrected, and in which a missing or extra letter is. The last
-# _ENDING letters must be equal, because another ending may be another form of the word ("houses", "housed").
+# Two exchanged letters are corrected in words of at least _SHORTEST_EXCHANGED letters. A missing or extra letter is
+# corrected in words of at least _SHORTEST_SLIP, if the last _ENDING letters are equal. Another ending may be another
+# form of the word ("houses", "housed").
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
-def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Return whether ``typed`` is certainly ``meant`` with one typing error. Both are in lower case.
+def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool:
+    """Return whether ``typed`` is surely ``meant`` with one typing error. Both are in lower case.
 
-    Two exchanged neighbouring letters are certain. A missing or extra letter is certain only if ``typed`` is no word of
-    the language. A different letter is never certain: "grapes" is not "graves". Source: Damerau, "A Technique for
-    Computer Detection and Correction of Spelling Errors", CACM 1964.
+    Two exchanged neighbouring letters are sure. A missing or extra letter is sure only if ``typed`` is no word of the
+    language. A different letter is never sure: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -66,14 +67,14 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Ordinary words with fewer letters than this get no suggestion, although no document contains them ("pasta" is not
-# "past"). Other words with fewer letters get only suggestions with one edit.
+# Common words with fewer letters get no suggestion, also if no document contains them ("pasta" is not "past"). For
+# other short words, only words with one different letter are suggested.
 SHORTEST_ORDINARY = 7
-# If several corrections are possible, one is chosen only if it occurs this many times as often as the next.
+# If several corrections are possible, the first is chosen only if it occurs this many times as often as the second.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# Words that cannot be a part of a code with blanks, such as "mx 9920 w".
+# These words are no part of a code with blanks, such as "mx 9920 w".
 _SMALL_WORDS = read_words("questions", "small_words")
 
 
@@ -85,13 +86,16 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words in the searched collections. If ``knows_words`` is false, :meth:`is_ordinary` is not reliable."""
+    """The words in the searched collections.
+
+    If ``knows_words`` is false, the result of :meth:`is_ordinary` is unreliable.
+    """
 
     @property
     def knows_words(self) -> bool: ...
 
     def find_unknown_words(self, text: str) -> Sequence[str]:
-        """Return the words of ``text`` that no document contains in any form, also not as a part of a word."""
+        """Return the words of ``text`` that no document contains, neither in another form nor as a part of a word."""
 
     def is_ordinary(self, word: str) -> bool:
         """Return whether the word is common in its language, also if no document contains it; False if unknown."""
@@ -99,11 +103,8 @@ class Vocabulary(Protocol):
     def find_near_words(self, word: str) -> Sequence[NearWord]:
         """Return words in the documents that are similar to ``word``, nearest first."""
 
-    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return each code's spellings in the documents, most frequent first.
-
-        Codes are lower-case letters and digits.
-        """
+    def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return how the documents spell each code, most frequent first. Codes are lower-case letters and digits."""
 
     def find_near_codes(self, code: str) -> Sequence[str]:
         """Return codes in the documents that are similar to ``code``, nearest first."""
@@ -135,7 +136,7 @@ def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None
 
 
 def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return questions that the user may have meant, with similar words; empty if documents contain all words."""
+    """Return the question with similar words instead of unknown ones, in several ways; empty if all are known."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):
@@ -146,7 +147,7 @@ def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
         offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
     for token in _find_codes(question):
         code = _join(token.text)
-        if not vocabulary.find_written_codes([code]):
+        if not vocabulary.find_code_spellings([code]):
             near = vocabulary.find_near_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
@@ -158,9 +159,9 @@ def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """Return the word that was certainly meant; empty if uncertain, or if the token looks like a name.
+    """Return the word that was surely meant; empty if unsure.
 
-    Names are not corrected, because different names are often similar.
+    A word that looks like a name is not corrected, because different names are often similar.
     """
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
@@ -170,7 +171,7 @@ def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary
     certain = [
         each
         for each in vocabulary.find_near_words(token.text)
-        if is_certain_slip(typed, each.text.lower(), is_no_word=is_no_word)
+        if is_certain_typing_error(typed, each.text.lower(), is_no_word=is_no_word)
     ]
     certain.sort(key=lambda each: -each.passages)
     if not certain or (len(certain) > 1 and certain[0].passages < _FAR_MORE_FREQUENT * certain[1].passages):
@@ -219,7 +220,7 @@ def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     if not any(character.isdigit() for character in question):
         return []
     spans = _find_code_spans(question)
-    written = vocabulary.find_written_codes(sorted(set(spans.values()))) if spans else {}
+    written = vocabulary.find_code_spellings(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
         ways = written.get(code, ())

@@ -1,8 +1,8 @@
-"""Parse the operators of a question: quoted phrases that must occur, and words that must not.
+"""Parse quoted phrases, which must occur, and words after a minus, which must not.
 
 ``"wet rotor" pump -valve`` asks for passages about pumps with the phrase *wet rotor* and without the word *valve*. In a
-whole sentence, quotation marks are not an operator. As an operator they lowered nDCG@10 by .04 on a public set in which
-one question in seven quotes a title.
+whole sentence, quotation marks have no effect. They would lower nDCG@10 by .04 on a public set in which one question in
+seven quotes a title.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.text.word_lists import fill_in
 
 _CURLY = "“”„«»"
-# An opening quotation mark follows no word, and a closing one precedes no word, because 3/4" and 1/2" are inches.
+# A quotation mark after or within a word is no opening one, because 3/4" and 1/2" are inches.
 _QUOTED = re.compile(
     r'(?:(?<!\S)(?P<minus>-)|(?<!\w))(?:"(?P<straight>[^"]*)"|[“„](?P<curly>[^“”„]*)[”“]|«(?P<angled>[^«»]*)»)(?!\w)'
 )
-# A minus excludes a word. Before a number it is a sign (-5), before a single letter an option (-v).
+# A minus before a word excludes it. Before a number it is a sign (-5), before a single letter an option (-v).
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
-# A question mark at the end, or a first word that begins an English or Dutch sentence.
+# A sentence has a question mark at the end, or begins with a word such as "how" or "what".
 _SENTENCE = re.compile(fill_in(r'\?["”“»]*\s*$|^\W*<sentence_begins>\b', "questions"), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, divided by its search syntax (quotation marks and minus signs).
+    """A question, divided by its operators (quotation marks and minus signs).
 
-    ``text`` is used for ranking; it has no quotation marks and no excluded words. ``unquoted`` is ``text`` without
-    phrases; only its words are checked for spelling. A passage must contain all ``phrases`` and none of ``excluded``.
+    ``text`` has no operators and no excluded words; it is used for ranking. ``unquoted`` is ``text`` without phrases;
+    only its words are checked for spelling. A passage must contain all ``phrases`` and none of ``excluded``.
     """
 
     text: str
@@ -44,9 +44,9 @@ class ParsedQuestion:
 
 
 def parse_question(question: str) -> ParsedQuestion:
-    """Return the parts of the question. If there are no operators, ``text`` is the question with single spaces.
+    """Divide the question by its operators (quotation marks and minus signs).
 
-    Raises: InvalidQuery if the question only excludes words.
+    If there are none, ``text`` is the question with single spaces. Raises: InvalidQuery if it only excludes words.
     """
     phrases: list[str] = []
     excluded: list[str] = []
@@ -54,8 +54,7 @@ def parse_question(question: str) -> ParsedQuestion:
     unquoted: list[str] = []
 
     def take(start: int, end: int) -> None:
-        # A slice of the question would hide the character before ``start``, which decides whether a minus begins a
-        # word.
+        # The character before ``start`` decides whether a minus begins a word, so no slice of the question is searched.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
             excluded.append(match["word"])

@@ -1,4 +1,4 @@
-"""Find the words and codes that the documents of collections contain, and the words similar to a misspelt one."""
+"""Find the words and codes in the documents of collections, and those similar to a misspelt word."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
-# Terms with more letters than this are not compared, because edit distances are stored in eight bits.
+# Longer terms are not compared, because edit distances (numbers of changed letters) are stored in eight bits.
 LONGEST_TERM = 64
 
 
 def get_allowed_edits(length: int) -> int:
-    """Return how many edits a term of this length may have: 0 up to 2 characters, 1 up to 5, otherwise 2.
+    """Return how many letters of a term may be changed: 0 up to 2 letters, 1 up to 5, otherwise 2.
 
     Source: Elasticsearch's fuzziness AUTO.
     """
@@ -52,28 +52,28 @@ def compute_similarity(term: str, other: str, edits: int) -> float:
 
 
 def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
-    """Return the edit distances between ``others`` and ``term`` without its last letters.
+    """Return the edit distances between ``others`` and ``term`` without its last 0 to ``endings`` letters.
 
-    The shape is (endings + 1, len(others)). Row j is for ``term`` without its last j letters. It is also the distance
-    between ``term`` and each other word plus the last j letters of ``term``, because a shared ending adds no distance.
-    Insertion, deletion, substitution and transposition of neighbours count one each (optimal string alignment; Damerau,
-    "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM
-    characters, 0 <= ``endings`` < len(term).
+    The shape is (endings + 1, len(others)); row j is for ``term`` without its last j letters. Insertion, deletion,
+    substitution and exchange of neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings``
+    < len(term).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
-# Words that no document contains are expanded as by Elasticsearch's fuzziness AUTO: the number of edits depends on the
-# length, the first letter must match (prefix_length 1), and at most 50 words replace a word (max_expansions). An index
-# on first letter and length reduces 300,000 lexemes to a few thousand. A misspelt word is often stemmed differently:
-# *hospital* to *hospit*, *hosptial* not at all. So the typed word is also compared with each lexeme plus the typed
-# word's ending, *hospit* + *al*. Only words of letters are expanded, because a wrongly corrected part number would give
-# a wrong answer.
+# A word that no document contains is replaced by similar words, as by Elasticsearch's fuzziness AUTO. The length
+# decides how many letters may be changed. The first letter must match, which reduces 300,000 lexemes to a few thousand.
+# There are at most 50 replacements.
+#
+# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the typed word is also
+# compared with each lexeme plus the typed word's ending, *hospit* + *al*. Words with digits are not replaced, because a
+# wrong part number would give a wrong answer.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
-# Unknown words that are expanded. A pasted log may have hundreds.
+# Only this many unknown words are replaced, because a pasted log may have hundreds.
 MOST_TERMS = 8
 
 
@@ -86,7 +86,7 @@ def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) ->
     )
 
 
-def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
+def filter_visible_lexemes(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
     named = sorted(lexemes)
     if not readers or not named:
         return set(named)
@@ -97,8 +97,8 @@ def filter_visible(lexemes: Iterable[str], collections: Sequence[int], readers: 
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
-        # One subquery for each lexeme, because a distributed database cannot run a subquery that refers to an outer
-        # row.
+        # There is one subquery for each lexeme, because a distributed database cannot run a subquery that refers to an
+        # outer row.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -118,10 +118,10 @@ class Expansion:
 def find_unknown_terms(
     text: str, configurations: Sequence[str], known: Container[str]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the words of ``text`` that no document contains, with their lexemes by configuration.
+    """Return the words of ``text`` that no document contains, with their lexemes by text-search configuration.
 
-    ``known`` are the lexemes in the documents. A word is known if any configuration knows its lexeme, so that a Dutch
-    word is not taken for misspelt English. At most MOST_TERMS words are returned, in the order of the text.
+    ``known`` are the lexemes in the documents. A word with a known lexeme in any configuration is left out, so that a
+    Dutch word is no misspelt English one. At most MOST_TERMS words are returned, in the order of the text.
     """
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
@@ -140,7 +140,7 @@ def find_unknown_terms(
     return dict(list(unknown.items())[:MOST_TERMS])
 
 
-def expand_term(
+def find_similar_lexemes(
     typed: str,
     lexeme: str,
     configuration: str,
@@ -151,10 +151,9 @@ def expand_term(
 ) -> tuple[Expansion, ...]:
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
-    Ties are broken by frequency, then alphabet. The result is empty if a term is too short, too long or not only
-    letters. The weight of an expansion is the similarity times the idf of the most frequent expansion, because the
-    rarest one is often a misspelling itself (Lucene blends frequencies for this reason). ``searched`` are the
-    collections over which frequencies are summed.
+    Ties are broken by frequency, then alphabet. The result is empty if a word is too short, too long or not only
+    letters. A lexeme's weight is its similarity times the idf of the most frequent returned lexeme, because the rarest
+    is often a misspelling itself. Frequencies are sums over the collections ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -175,14 +174,14 @@ def _find_near(
     endings = min(LONGEST_ENDING, len(typed) - 1)
     shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
     longest = max(len(lexeme), len(typed)) + edits
-    candidates = find_alike(lexeme, shortest, longest, collections)
+    candidates = find_lexemes_by_length(lexeme, shortest, longest, collections)
     near = {}
     distances = compute_edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
     of_typed = compute_edit_distances(typed, candidates, endings=endings)
-    # A short lexeme may have fewer edits, because it is near many words by chance.
+    # A short lexeme is near many words by chance, so fewer of its letters may be changed.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
     allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
@@ -212,15 +211,12 @@ def read_document_frequencies(
 ) -> dict[str, int]:
     """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
     frequencies = read_frequencies(collections, lexemes)
-    seen = filter_visible(frequencies, collections, readers)
+    seen = filter_visible_lexemes(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 
 
-def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
-    """Return the lexemes with the first letter of ``lexeme`` and ``shortest`` to ``longest`` letters.
-
-    The database sends them as one string, because sending rows takes longer.
-    """
+def find_lexemes_by_length(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
+    """Return the lexemes with ``shortest`` to ``longest`` letters and the same first letter as ``lexeme``."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT string_agg(lexeme, E'\\n') FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
@@ -231,19 +227,19 @@ def find_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[i
     return list(dict.fromkeys(found.split("\n"))) if found else []
 
 
-# How many passages are read to find a lexeme's spellings, and how many lexemes to find a word's spellings.
+# Limits for finding spellings: passages that are read for each lexeme, and lexemes that are tried for each word.
 PASSAGES_READ = 8
 LEXEMES_READ = 10
 MOST_CODES = 5
 SHORTEST_BEGINNING = 4
-# A tokenizer whose vocabulary has common words encodes this word as one token.
+# If a tokenizer encodes this word as one token, its vocabulary has common words.
 _LONG_WORD = "information"
 _SUFFIXES = ("s", "ed", "er", "ing", "ly", "able", "al", "ment", "ness")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """The words in these collections. Documents that are hidden from the readers are left out."""
+    """The words in these collections, without documents that are hidden from the readers."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)
@@ -263,7 +259,7 @@ class CollectionVocabulary:
         return list(find_unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
-        # A model's tokenizer encodes a frequent word as one token, and a misspelt word as several.
+        # The embedder's tokenizer encodes a common word as one token, and a misspelt word as several.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
         return 1 in embedder_choice.get_embedder().count_tokens(forms)
@@ -277,7 +273,7 @@ class CollectionVocabulary:
         lexemes: set[str] = set()
         for configuration, collections in self._configurations.items():
             for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
-                expansions = expand_term(
+                expansions = find_similar_lexemes(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
@@ -288,13 +284,13 @@ class CollectionVocabulary:
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
-        # The most frequent spelling of a word is used, because a capital may only begin a sentence.
+        # A word has its most frequent capitals, because a capital may only begin a sentence.
         for text, count in written.most_common():
             if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
         return sorted(near.values(), key=lambda each: (each.edits, -each.passages, each.text))
 
-    def find_written_codes(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+    def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
         known = read_document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._find_spellings(code))}
 
@@ -302,7 +298,7 @@ class CollectionVocabulary:
         edits = get_allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
-        alike = find_alike(code, max(3, len(code) - edits), len(code) + edits, self._collections)
+        alike = find_lexemes_by_length(code, max(3, len(code) - edits), len(code) + edits, self._collections)
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
         distances = compute_edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])

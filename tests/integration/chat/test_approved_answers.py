@@ -21,7 +21,7 @@ from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles.profiles import active_profile
-from retrieval.text.questions import ask_alike
+from retrieval.text.questions import have_same_kind_and_codes
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -221,4 +221,4 @@ def test_who_approved_it_is_said_everywhere(approved, curator, capsys):
     ],
 )
 def test_questions_alike(one, other, alike):
-    assert ask_alike(one, other) == alike
+    assert have_same_kind_and_codes(one, other) == alike

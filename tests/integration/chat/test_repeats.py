@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from chat.answering import pipeline
 from chat.models import Answer, Citation, Feedback
 from chat.streaming import answer_cache, streams
-from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search.profiles import profiles
 from retrieval.types import SearchFilters, Turn
@@ -130,7 +130,7 @@ CHANGES = {
     "a document has another title": lambda _: Document.objects.update(title="Pumps"),
     "a document has other metadata": lambda _: Document.objects.update(metadata={"year": 2026}),
     "a document is deleted": lambda _: Document.objects.all().delete(),
-    "a passage has a question": lambda _: rewrite_questions(Chunk.objects.get(), ["What does it weigh?"]),
+    "a passage has a question": lambda _: replace_chunk_questions(Chunk.objects.get(), ["What does it weigh?"]),
     "it has a notice": lambda _: Answer.objects.update(notice="The language model did not answer."),
     "a retriever failed": lambda _: Answer.objects.update(degraded=["vector"]),
     "it was stopped": lambda _: Answer.objects.update(status=Answer.Status.STOPPED),

@@ -185,7 +185,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
-    in_force, wanted = profiles.active_profile(), profiles.name_version(version)
+    in_force, wanted = profiles.active_profile(), profiles.build_named_profile(version)
     for profile in (in_force, wanted):
         answered(answers, profile)
     queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
@@ -209,7 +209,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers):
     profiles.publish_profile(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
     policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
-    for profile in (profiles.active_profile(), profiles.name_version(version)):
+    for profile in (profiles.active_profile(), profiles.build_named_profile(version)):
         answered(answers, profile)
     checked = gates.check_gate(policy, version)
     assert (checked.verdict, checked.is_objection) == (Verdict.EMPTY, True)

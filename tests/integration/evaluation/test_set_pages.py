@@ -160,7 +160,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set):
 def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     runs = [
         run_execution.measure_run(queue.request_run(evaluation_set, profile).pk)
-        for profile in (NamedProfile("built-in", BY_WORDS), profiles.name_version(version_of(BY_MEANING)))
+        for profile in (NamedProfile("built-in", BY_WORDS), profiles.build_named_profile(version_of(BY_MEANING)))
     ]
     first, second = runs
     page = admin.get(f"{RUNS}{second.pk}/compare/{first.pk}/")

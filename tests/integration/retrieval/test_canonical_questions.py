@@ -6,7 +6,7 @@ from django.urls import reverse
 from chat.pages.suggestions import list_suggestions
 from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import find_inconsistencies
-from retrieval.index.chunk_writer import rewrite_questions
+from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
@@ -43,22 +43,22 @@ def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):
     collection = chunk.collection
     version = CollectionStatistics.objects.get(pk=collection.pk).version
     assert found("sabbatical") == []
-    rewrite_questions(chunk, [RARE])
+    replace_chunk_questions(chunk, [RARE])
     assert found("sabbatical") == ["holidays.md"]
     assert find_inconsistencies() == []
     assert CollectionStatistics.objects.get(pk=collection.pk).version == version + 1
-    rewrite_questions(chunk, ["What about days off?"])
+    replace_chunk_questions(chunk, ["What about days off?"])
     assert found("sabbatical") == []
     assert not Lexeme.objects.filter(lexeme__startswith="sabbat").exists()
     assert find_inconsistencies() == []
-    rewrite_questions(chunk, [])
+    replace_chunk_questions(chunk, [])
     chunk.refresh_from_db()
     assert (chunk.canonical_questions, chunk.questions_edited) == ([], True)
     assert find_inconsistencies() == []
 
 
 def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, ingest):
-    rewrite_questions(chunk, [RARE])
+    replace_chunk_questions(chunk, [RARE])
     document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
     assert document.chunks.count() > 1
     kept = Chunk.objects.get(pk=chunk.pk)
@@ -69,7 +69,7 @@ def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, in
 
 
 def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, ingest, monkeypatch):
-    rewrite_questions(chunk, [RARE])
+    replace_chunk_questions(chunk, [RARE])
     monkeypatch.setattr(chunking, "CHUNKER_VERSION", "another")
     anew = ingest(collection, "holidays.md", HOLIDAYS).chunks.get()
     assert anew.pk != chunk.pk
@@ -97,7 +97,7 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, inges
 
 
 def test_they_are_suggested(chunk):
-    rewrite_questions(chunk, [RARE, "What is the policy of it about?"])
+    replace_chunk_questions(chunk, [RARE, "What is the policy of it about?"])
     questions = [question for question, _collection in list_suggestions(None)]
     assert RARE in questions
     assert not any(question.startswith("What is") for question in questions)

@@ -22,7 +22,7 @@ from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
-from retrieval.index.chunk_writer import recompute_term_weights, rewrite_questions
+from retrieval.index.chunk_writer import recompute_term_weights, replace_chunk_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from retrieval.search.pipeline import search
@@ -264,9 +264,9 @@ def test_what_stands_beside_the_text_is_a_change_too(library, draft):
 
 def test_questions_written_in_a_draft_are_published_with_it(library, draft):
     pump, *_, seal = library.chunks.filter(document__source="pump.md").order_by("ordinal")
-    rewrite_questions(pump, ["How heavy is it, then?"])
+    replace_chunk_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
-    rewrite_questions(held, ["What does the machine weigh?"])
+    replace_chunk_questions(held, ["What does the machine weigh?"])
     assert find_draft_changes(draft) == Changes(changed=("pump.md",))
     published(draft)
     now = library.chunks.filter(document__source="pump.md").order_by("ordinal")

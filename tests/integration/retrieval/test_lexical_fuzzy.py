@@ -110,7 +110,9 @@ def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library):
     Lexeme.objects.bulk_create(
         Lexeme(collection=library, lexeme=lexeme, document_frequency=count) for lexeme, count in lexemes.items()
     )
-    expansions = vocabulary.expand_term("zzzzzz", "zzzzzz", "simple", [library.pk], [library.pk], 10, readers=())
+    expansions = vocabulary.find_similar_lexemes(
+        "zzzzzz", "zzzzzz", "simple", [library.pk], [library.pk], 10, readers=()
+    )
     assert [(each.lexeme, each.edits) for each in expansions[:2]] == [("zzzzzza", 1), ("zzzzz", 1)]
     assert len(expansions) == MAX_EXPANSIONS
 

@@ -15,7 +15,7 @@ from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.reconciliation import ProblemKind, find_inconsistencies, read_last_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
-from retrieval.index.chunk_writer import remove_chunks, rewrite_questions
+from retrieval.index.chunk_writer import remove_chunks, replace_chunk_questions
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -148,7 +148,7 @@ def test_counts_that_drifted_block_nobody(library, ingest, drifts, ending):
     elif ending == "replaced":
         assert ingest(library, "0.md", "# Fan\n\nThe fan turns.").status == Document.Status.READY
     else:
-        rewrite_questions(document.chunks.order_by("ordinal")[0], ["Which fan is the pump?"])
+        replace_chunk_questions(document.chunks.order_by("ordinal")[0], ["Which fan is the pump?"])
     assert not Lexeme.objects.filter(document_frequency__lte=0).exists()
     reconcile(repair=True)
     assert find_inconsistencies() == []

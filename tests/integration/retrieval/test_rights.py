@@ -15,7 +15,7 @@ from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import count_matches
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
-from retrieval.tables.stored_tables import find_candidates
+from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
 from tests.support.people import make_reader, make_staff, make_superuser
 from tests.support.remembered import remembered
@@ -155,8 +155,8 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
 def test_tables_of_hidden_documents_are_no_candidates(library, member):
     question = "Which code has the cellar?"
     hits = list(load_passages(Chunk.objects.values_list("pk", flat=True)).values())
-    assert find_candidates(question, build_filters(member), hits)
-    assert not find_candidates(question, build_filters(AnonymousUser()), hits)
+    assert find_candidate_tables(question, build_filters(member), hits)
+    assert not find_candidate_tables(question, build_filters(AnonymousUser()), hits)
 
 
 def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library, member):

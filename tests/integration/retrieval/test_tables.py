@@ -10,7 +10,7 @@ from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
-from retrieval.tables.stored_tables import find_candidates
+from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import SearchFilters
 from tests.support.remembered import remembered
 
@@ -48,7 +48,7 @@ def ask(question, *collections, hits=()):
     """Answer as for a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
-    candidates = find_candidates(question, filters, hits or list(found.values()))
+    candidates = find_candidate_tables(question, filters, hits or list(found.values()))
     return answer_from_tables(question, candidates, make_nearness, "en")
 
 
@@ -110,7 +110,7 @@ def test_tables_of_other_collections_are_never_seen(library):
     assert ask("How heavy is the MX-2?", other, library) is not None
     document = Document.objects.get(source="library.md")
     filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
-    candidates = find_candidates("How heavy is the MX-2?", filters, passages)
+    candidates = find_candidate_tables("How heavy is the MX-2?", filters, passages)
     assert answer_from_tables("How heavy is the MX-2?", candidates, make_nearness, "en") is None
 
 
@@ -158,7 +158,7 @@ def test_rows_that_match_are_shown_where_no_value_is_asked_for(library):
 def show(question, collection):
     found = load_passages(Chunk.objects.filter(collection=collection).values_list("pk", flat=True))
     passages = list(found.values())
-    candidates = find_candidates(question, SearchFilters(collections=(collection.pk,)), passages)
+    candidates = find_candidate_tables(question, SearchFilters(collections=(collection.pk,)), passages)
     return show_table(question, candidates, passages, "en")
 
 

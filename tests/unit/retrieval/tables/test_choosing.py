@@ -2,8 +2,8 @@
 
 import pytest
 
-from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose_part, weigh_names
-from retrieval.tables.names import format_label, split_name
+from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose_part, score_named_words
+from retrieval.tables.names import format_column_label, split_name
 from tests.support.tables import known_table
 
 PARTS = known_table(
@@ -62,7 +62,7 @@ def test_rows_that_fit_are_shown_alone_where_the_question_is_understood():
     ],
 )
 def test_a_part_of_a_name_names_no_cell_and_no_column(question, weight):
-    assert weigh_names(question, PARTS) == weight
+    assert score_named_words(question, PARTS) == weight
 
 
 def test_words_that_mean_nothing_in_the_table_leave_the_rows_beside_those_that_fit():
@@ -121,7 +121,7 @@ def test_rows_that_the_search_found_come_before_others():
 
 
 def test_a_table_weighs_more_the_more_of_it_is_named():
-    weights = [weigh_names(question, PARTS) for question in ("How are you?", "price", "price of the BV-1020")]
+    weights = [score_named_words(question, PARTS) for question in ("How are you?", "price", "price of the BV-1020")]
     assert weights[0] == 0
     assert weights == sorted(set(weights))
 
@@ -134,9 +134,9 @@ def test_odd_tables_are_shown_too(source):
 
 
 def test_labels_of_columns_have_their_unit_in_brackets():
-    assert [format_label(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)", "WebDAV", "RPM")] == [
-        "weight (g)", "max pressure (bar)", "Full name", "A (m)", "WebDAV", "RPM"
-    ]  # fmt: skip
+    names = ("weight_g", "max_pressure_bar", "Full name", "A (m)", "WebDAV", "RPM")
+    labels = ["weight (g)", "max pressure (bar)", "Full name", "A (m)", "WebDAV", "RPM"]
+    assert list(map(format_column_label, names)) == labels
 
 
 def test_rows_are_not_said_to_be_sorted_by_cells_that_cannot_be_compared():

@@ -3,8 +3,8 @@
 import pytest
 
 from retrieval.tables.computing import compute_result
-from retrieval.tables.grammar import read_question
-from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.grammar import interpret_question
+from retrieval.tables.matching_rows import read_row_selection
 from retrieval.tables.results import Operation
 from tests.support.tables import known_table
 
@@ -78,7 +78,7 @@ Total,Total,24,30,30,84
 
 def ask(question, table):
     """Return the computation in one line: the operation and its answer; a dash if there is none."""
-    reading = read_question(question, table)
+    reading = interpret_question(question, table)
     computed = compute_result(reading, table) if reading is not None else None
     if computed is None:
         return "-"
@@ -91,7 +91,7 @@ def ask(question, table):
 
 def rows(question, table):
     """Return the names of the first rows that the question chooses."""
-    reading = read_rows(question, table, min)
+    reading = read_row_selection(question, table, min)
     computed = compute_result(reading, table) if reading is not None else None
     return [str(row.values[table.subject_column or 0]) for row in computed.rows[:3]] if computed is not None else []
 
@@ -112,13 +112,13 @@ def rows(question, table):
 )
 def test_rows_are_chosen_by_what_a_question_names(question, table, chosen):
     """If words are left over, no value is computed; only the rows that the other words name are shown."""
-    assert read_question(question, table) is None
+    assert interpret_question(question, table) is None
     assert rows(question, table) == chosen
 
 
 def test_a_column_that_begins_with_a_word_is_shown():
     sweets = known_table("name,pricepercent,sugarpercent\nNerds,.3,.8\nSkittles,.2,.9\nRunts,.2,.8\n", "sweets.csv")
-    assert read_rows("Which has more sugar, Skittles or Nerds?", sweets, min).shown == (2,)
+    assert read_row_selection("Which has more sugar, Skittles or Nerds?", sweets, min).shown == (2,)
 
 
 @pytest.mark.parametrize(

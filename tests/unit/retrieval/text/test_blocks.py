@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.documents.extraction import extract
-from retrieval.text.block import BlockKind, find_overlapping_rows, from_rows
+from retrieval.text.block import BlockKind, find_overlapping_rows, read_stored_blocks
 from retrieval.text.blocks import find_blocks
 
 
@@ -177,11 +177,11 @@ def test_rows_are_relative_to_their_chunk():
     text, blocks = blocks_of("# A\n\nOne.\n\nYou need:\n\n- a\n- b\n\nEnd.\n")
     ranges = [(0, text.index("- a") + 3), (text.index("- b"), len(text))]
     rows = find_overlapping_rows(blocks, ranges)
-    assert [from_rows(each, start) for each, (start, _) in zip(rows, ranges, strict=True)] == [
+    assert [read_stored_blocks(each, start) for each, (start, _) in zip(rows, ranges, strict=True)] == [
         tuple(blocks[:2]),
         tuple(blocks[1:]),
     ]
-    moved = from_rows(rows[1], ranges[1][0] + 100)
+    moved = read_stored_blocks(rows[1], ranges[1][0] + 100)
     assert [block.start for block in moved] == [block.start + 100 for block in blocks[1:]]
 
 

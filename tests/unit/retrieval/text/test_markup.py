@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.text.markup import open_notes, strip_markup
+from retrieval.text.markup import convert_notes, strip_markup
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_of_all_links_the_words_are_left():
     ],
 )
 def test_notes_and_tabs_are_paragraphs_below_their_titles(text, shown):
-    assert open_notes(text) == shown
+    assert convert_notes(text) == shown

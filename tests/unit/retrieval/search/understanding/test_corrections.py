@@ -2,7 +2,12 @@
 
 import pytest
 
-from retrieval.search.understanding.spelling import NearWord, correct_question, is_certain_slip, suggest_questions
+from retrieval.search.understanding.spelling import (
+    NearWord,
+    correct_question,
+    is_certain_typing_error,
+    suggest_questions,
+)
 from retrieval.search.understanding.vocabulary import compute_edit_distances
 
 WORDS = {
@@ -31,7 +36,7 @@ class Library:
         near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
         return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
 
-    def find_written_codes(self, codes):
+    def find_code_spellings(self, codes):
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
@@ -115,5 +120,5 @@ def test_what_is_near_is_offered(question, offered):
     ],
 )
 def test_slips(typed, meant, certain, certain_in_doubt):
-    assert is_certain_slip(typed, meant, is_no_word=True) == certain
-    assert is_certain_slip(typed, meant, is_no_word=False) == certain_in_doubt
+    assert is_certain_typing_error(typed, meant, is_no_word=True) == certain
+    assert is_certain_typing_error(typed, meant, is_no_word=False) == certain_in_doubt
