@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import cdist
 
+from core.read_once import get_or_read
 from retrieval.index import embedder_choice
 from retrieval.index.term_statistics import (
     count_passages_in,
@@ -27,7 +28,7 @@ from retrieval.index.term_statistics import (
 )
 from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import build_seen_condition
-from retrieval.search.ranking.tsquery import MatchesTsQuery, quote_lexeme
+from retrieval.search.ranking.tsquery import quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
@@ -158,7 +159,9 @@ def find_similar_lexemes(
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
-    near = _find_near(typed.lower(), lexeme, edits, configuration, collections)
+    # The correction of the spelling and the lexical retriever both ask for the same words in one search.
+    key = ("near", typed.lower(), lexeme, configuration, frozenset(collections))
+    near = get_or_read(key, lambda: _find_near(typed.lower(), lexeme, edits, configuration, collections))
     frequencies = read_document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
@@ -312,11 +315,23 @@ class CollectionVocabulary:
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
-        seen = filter_seen_chunks(self._collections, self._readers).order_by()
-        fields = ("document__title", "heading_path", "canonical_questions", "content")
-        holding = (seen.filter(MatchesTsQuery("search_vector", quote_lexeme(lexeme))) for lexeme in lexemes)
-        return [
-            "\n".join((title, *headings, *asked, text))
-            for chunks in holding
-            for title, headings, asked, text in chunks.values_list(*fields)[:PASSAGES_READ]
-        ]
+        """Return the texts of at most PASSAGES_READ passages with each lexeme, in one statement."""
+        if not lexemes:
+            return []
+        fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
+        chunks = filter_seen_chunks(self._collections, self._readers).order_by().values(*fields)
+        try:
+            seen, parameters = chunks.query.sql_with_params()
+        except EmptyResultSet:
+            return []
+        # There is one subquery for each lexeme, because a distributed database cannot run a subquery that refers to an
+        # outer row.
+        look = f"(SELECT * FROM ({seen}) AS seen WHERE search_vector @@ %s::tsquery LIMIT {PASSAGES_READ})"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                " UNION ALL ".join([look] * len(lexemes)),
+                [value for lexeme in lexemes for value in (*parameters, quote_lexeme(lexeme))],
+            )
+            return [
+                "\n".join((title, *headings, *asked, text)) for title, headings, asked, text, _ in cursor.fetchall()
+            ]
