@@ -1,4 +1,4 @@
-"""Read test sets in BEIR's format: a corpus, queries, and judgements of which documents answer them. PURE."""
+"""Read test sets in BEIR's format: a corpus, queries, and judgements of which documents answer them."""
 
 from __future__ import annotations
 

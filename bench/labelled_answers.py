@@ -1,4 +1,4 @@
-"""Test how well the support of sentences separates answers labelled as hallucinated from others. PURE.
+"""Test how well the support of sentences separates answers labelled as hallucinated from others.
 
 Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
 people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.

@@ -1,4 +1,4 @@
-"""Statistics of measurements on public sets. PURE."""
+"""Statistics of measurements on public sets."""
 
 from __future__ import annotations
 

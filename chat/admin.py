@@ -246,7 +246,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean(self) -> dict[str, object]:
-        """Refuse an address to which sources may not connect, unless it is the address in OPENAI_BASE_URL."""
+        """Refuse a server's address in a private network, unless it is the address in OPENAI_BASE_URL."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
         try:

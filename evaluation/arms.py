@@ -1,4 +1,4 @@
-"""Assign visitors to the arms of an experiment, and estimate the difference between the arms. PURE.
+"""Assign visitors to the arms of an experiment, and estimate the difference between the arms.
 
 The arm is computed from a salt and the visitor. So all processes agree, and experiments with other salts are
 independent.

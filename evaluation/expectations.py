@@ -1,4 +1,4 @@
-"""Grade an answer by the words it must and must not contain, and by its length. PURE."""
+"""Grade an answer by the words it must and must not contain, and by its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of rankings, means with intervals, tests for a loss, and percentiles. PURE."""
+"""Metrics of rankings, means with intervals, tests for a loss, and percentiles."""
 
 from __future__ import annotations
 

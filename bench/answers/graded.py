@@ -1,4 +1,4 @@
-"""Ask questions with expectations, and give points to the answers. PURE.
+"""Ask questions with expectations, and give points to the answers.
 
 A line of the file is a JSON object: ``id``, ``corpus`` (the collection's name, unless ``collection`` is set; empty:
 all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`), ``after``

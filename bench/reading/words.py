@@ -1,4 +1,4 @@
-"""Compare the words and table cells of two texts, ignoring markup. PURE."""
+"""Compare the words and table cells of two texts, ignoring markup."""
 
 from __future__ import annotations
 

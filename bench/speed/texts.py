@@ -1,4 +1,4 @@
-"""Make a synthetic corpus of any size for timing searches: words, topics, passages, questions and vectors. PURE.
+"""Make a synthetic corpus of any size for timing searches: words, topics, passages, questions and vectors.
 
 A search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
 the whole language and of its topic, so that a question of six words matches about the same share of the passages

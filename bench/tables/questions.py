@@ -1,4 +1,4 @@
-"""Compare values computed over tables with the right answers of questions. PURE."""
+"""Compare values computed over tables with the right answers of questions."""
 
 from __future__ import annotations
 

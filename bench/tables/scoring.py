@@ -1,4 +1,4 @@
-"""Score how many cells of a file's tables were found. PURE."""
+"""Score how many cells of a file's tables were found."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def render_result(result: TableResult, language: str, get_marker: Callable[[Resu
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """Render a cell with its unit. A share below 1 is also shown as a percentage."""
+    """Render a table cell with its unit of measure. A share below 1 is also shown as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")

@@ -30,8 +30,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first citation
-    is a table row. ``alternatives`` are passages to show next to the answer.
+    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first one is a
+    table row. ``alternatives`` are other passages to show beside the answer.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Quotation:
 
 @span("composition")
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Quote the best passage. The less its score exceeds the next one, the more alternatives are added.
+    """Return an answer that quotes the best passage, with other passages beside it if their scores are similar.
 
     Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
     """

@@ -11,10 +11,7 @@ from chat.types import (
 
 
 def find_doubts_of_answer(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """Return warnings about a model's answer; empty if the answer is complete and cites its sources.
-
-    Sentences whose support was not measured cause no warning.
-    """
+    """Return warnings to show beside a model's answer; empty if it is complete and its sources support it."""
     doubts = []
     if draft.looped:
         doubts.append(_("The language model repeated itself and was stopped."))

@@ -1,4 +1,4 @@
-"""Complete a question that the documents do not answer: show the closest passages, and corrections of its spelling."""
+"""Complete the reply to a question that the documents do not answer: closest passages, and corrected spellings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # If the sources are not near the question, a table is shown only if the question has a condition or an order
-        # for its rows.
+        # If the sources are not near the question, its table is shown only if the question filters or orders rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")

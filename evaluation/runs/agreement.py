@@ -1,4 +1,4 @@
-"""Compare an answer with the expected answer. PURE.
+"""Compare an answer with the expected answer.
 
 Each metric is in [0, 1], better when higher, and None if it does not apply.
 """

@@ -1,4 +1,4 @@
-"""Read queries and judgements in BEIR's format. Their documents are those of this site. PURE.
+"""Read queries and judgements in BEIR's format. Their documents are those of this site.
 
 Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
