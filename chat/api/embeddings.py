@@ -23,7 +23,7 @@ from retrieval.search.search_places import wait_for_search_slot
 MOST_EMBEDDED = 2048
 
 
-# The most texts in one batch. Searches use the same embedder, so a search waits at most for one batch.
+# A batch contains at most this many texts. Searches use the same embedder, and wait at most for one batch.
 EMBEDDED_AT_ONCE = 32
 
 
@@ -78,10 +78,7 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Return the unit vectors of texts.
-
-        The site's embedder computes them, with its prompt for questions or passages.
-        """
+        """Return the unit vectors of texts from the site's embedder, with its prompt for questions or passages."""
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -50,7 +50,7 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """Base class of API views for callers who may ask questions."""
+    """Base class of API views that only callers who may ask questions can use."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -66,9 +66,9 @@ class AskersView(ApiView):
 
 
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer to a question of the caller. A caller without an account also gets answers without an owner.
+    """Return the answer to an earlier question of the caller. Raises: Http404.
 
-    Raises: Http404.
+    Callers without an account cannot be told apart, so they also get answers that have no owner.
     """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
@@ -88,7 +88,7 @@ class ConversationViewSet(
     viewsets.GenericViewSet[Conversation],
     AskersView,
 ):
-    """The caller's conversations, newest question first. Deleting one deletes its answers."""
+    """The caller's conversations, the one with the newest question first. Deleting one deletes its answers."""
 
     tag = "Conversations"
     pagination_class = Pagination
@@ -129,8 +129,9 @@ class AskView(AskersView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """Answer a question with citations, from the documents that the caller may read."""
-        # Only a caller who sent a session cookie gets a session: without cookies, a session would never be used again.
+        """Answer a question with citations of documents that the caller may read."""
+        # A session is stored only for callers who sent a session cookie. A caller without cookies would never use it
+        # again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_requested_answer(
             request, request.data, get_visitor(request._request) if is_visitor else ""
@@ -164,7 +165,10 @@ def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tu
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
+    """Create a PENDING answer (not yet written) to the caller's question.
+
+    Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull.
+    """
     try:
         return asking.create_answer(
             question, user=request.user, visitor=visitor, caller=identify_caller(request), **asked
@@ -176,9 +180,8 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     """Wait until the answer is written, and return it.
 
-    If the caller disconnects, Django cancels this call, which also stops the writing. Raises: Unavailable with the
-    error of a failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its
-    sources.
+    If the caller disconnects, Django cancels this call, and the writing stops. Raises: Unavailable with the error of a
+    failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
     """
     if not connection.in_atomic_block:
         connection.close()
@@ -196,7 +199,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
 class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """Return an earlier answer by the caller, and whether it is complete."""
+        """Return an answer to an earlier question of the caller, with a flag that says whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
         return Response(serialize_saved_answers([answer], request.user)[0])
 
@@ -216,7 +219,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """Return the rest of an answer's stream, from any of the site's processes."""
+        """Continue the stream of an answer, also if another process of the site writes it."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):
@@ -228,7 +231,7 @@ class AnswerStreamView(AskersView):
 class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """Stop the writing of an answer; the text so far is kept. A finished answer does not change."""
+        """Stop the writing of an answer, and keep the text so far. A finished answer does not change."""
         if rights.may_act_on_all(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
-    """Return the normalized questions that curators have answered by an approved answer or by assigning a passage."""
+    """Return the questions, normalized, that curators have settled: with an approved answer or an assigned passage."""
     asked = {normalize_question(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
@@ -64,9 +64,9 @@ def flag_changed() -> None:
 
 
 def mail_owners() -> int:
-    """Mail the owners of newly flagged answers, and return the number of mails.
+    """Mail the owners of newly flagged approved answers, and return the number of mails.
 
-    If an owner cannot get mail, the flag is shown on the admin's first page.
+    For owners who cannot get mail, the admin's first page shows the flag.
     """
     told = 0
     due = Q(flag="") | ~Q(told_at=None)

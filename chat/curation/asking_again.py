@@ -48,7 +48,7 @@ def build_shown(
 
 
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question with the user's rights, without saving anything, and return the context of its template.
+    """Answer the question with the user's rights, and return the context of its template. Nothing is saved.
 
     ``tried`` are questions that are assigned to passages for this search only.
     """

@@ -45,7 +45,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that a curator can choose to cite, with its marker.
+    """A passage that a curator can choose as a source of an approved answer, with its marker.
 
     Its preview emphasises the words of ``question``.
     """
@@ -101,8 +101,7 @@ def find_offers(
 ) -> tuple[list[OfferedPassage], str]:
     """Return passages that the curator can cite, and an error message if the search fails.
 
-    The ``cited`` passages, pairs of marker and chunk id, come first. The results of a search for the question come
-    after them.
+    The ``cited`` passages, pairs of marker and chunk id, come first. Results of a search for ``question`` follow.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -133,7 +132,8 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """The form of an approved answer.
 
-    If ``finding`` is true, the curator is searching passages, and no errors are shown.
+    ``finding`` is true if the curator pressed the button to search passages. The form is incomplete then, so it shows
+    no errors.
     """
 
     wordings = forms.CharField(

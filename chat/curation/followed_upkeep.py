@@ -28,7 +28,7 @@ from core.jobs import acquire_lease, heartbeat, is_due
 logger = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=7)
-# A mail describes at most this many changes. It gives only the number of the others.
+# A mail describes at most this many changes, and gives the number of further ones.
 MOST_TOLD = 10
 
 
@@ -40,7 +40,7 @@ def _sweep(**_options: Any) -> None:
 
 
 def notice_changes() -> int:
-    """Create a notice for each followed answer that has new changes, and return the number of notices."""
+    """Create a notice (a mail to send) for each followed answer with new changes; return the number of notices."""
     stored = 0
     for followed_id, digest in find_changed_answers():
         with transaction.atomic():
@@ -65,7 +65,7 @@ def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:
-    """Try once to send the mail of a notice. Return None if another worker has the lease of the notice.
+    """Try once to send the mail of a notice. Return None if another worker is sending it.
 
     No mail is sent if the reader may no longer read the answer, or if the cited words are in the documents again.
     """
@@ -89,7 +89,7 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 
 
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
-    """Build the mail from the current documents and rights; None if the reader must get no mail."""
+    """Build the mail from the current documents and rights; None if there is nothing to send to the reader."""
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow(user, answer):

@@ -1,4 +1,4 @@
-"""Explain where each hit of an extractive answer is shown."""
+"""Explain why the page shows each hit of an answer that quotes documents, or why it does not."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class HitRow:
 
 
 def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of an extractive answer or refusal, the best first; empty for other answers.
+    """Return the hits of an answer that quotes documents, or of a refusal, best first; else empty.
 
-    Only hits with a chunk id in ``readable`` are returned. None returns all hits.
+    Hits with a chunk id outside ``readable`` are left out. None leaves out nothing.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

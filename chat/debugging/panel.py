@@ -34,7 +34,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel. If ``lexical_matches`` is None, ``not_counted`` is the reason."""
+    """The content of a debug panel.
+
+    ``lexical_matches`` is the number of passages with a word of the question. If it is None, ``not_counted`` says why.
+    """
 
     trace: AnswerTrace
     search_bars: tuple[StageBar, ...]
@@ -98,7 +101,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages that contain a word of the question and that both the asker and the viewer may read.
+    """Return how many passages with a word of the question both the asker and the viewer may read.
 
     If they cannot be counted, return None and the reason.
     """
@@ -117,7 +120,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Remove words from the trace that may come from passages which the viewer may not read."""
+    """Return the trace without words that may come from passages which the viewer may not read."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -157,7 +160,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
         return "", ""
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
-    # The filters can contain values of documents that the viewer may not read.
+    # The filters of the answer can contain values from documents that the viewer may not read.
     if build_closed_condition(request.user) is not None and not all(c.token for c in build_chips(answer, request.user)):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
@@ -208,7 +211,7 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the scores from all receivers of the signal. If a receiver fails, a row shows its error."""
+    """Return the judges' scores of the answer. If a receiver of the signal fails, a row shows its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -1,4 +1,4 @@
-"""Print a cited answer. It is not saved."""
+"""Print the answer to a question with its citations. Nothing is saved."""
 
 from __future__ import annotations
 
