@@ -172,7 +172,7 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield sentences on the differences between the settings of both searches."""
+    """Yield sentences on differences between the settings of both searches, and on a new active profile."""
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
         yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {

@@ -21,10 +21,9 @@ def name_file(heading: str) -> str:
 
 
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
-    """Return the answers as a Markdown file. ``withheld`` replaces the text of answers that the reader may not read.
+    """Return the answers as a Markdown file, with ``withheld`` as the text of answers the reader may not read.
 
-    The number of a footnote is the number of its marker. If the file has several answers, the number of the answer
-    comes before it.
+    A footnote has the number of its marker. In a file with several answers, the answer's number precedes it: "2-1".
     """
     listed = list(printed)
     parts = []

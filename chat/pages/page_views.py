@@ -31,14 +31,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """The collection (by its slug) or document to which the next question is limited."""
+    """The collection (by its slug) or the document that the next question searches."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
+    """The template context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing
@@ -116,7 +116,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
-    # A draft collection is not one of "all collections". It is searched only if it is chosen.
+    # A draft, the unpublished copy of a collection, is searched only if a user chooses it.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen
@@ -158,7 +158,7 @@ def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]
 
 
 def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before the edited question from which the conversation branched; empty without a branch."""
+    """Return the answers before the edited question with which the conversation began; empty for other ones."""
     edited = conversation.branched_from
     if edited is None:
         return []

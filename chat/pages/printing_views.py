@@ -25,7 +25,7 @@ from chat.pages.turns import ShownTurn
 @require_safe
 @admit_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation ready to print, or the one answer that the query names."""
+    """Show a conversation ready to print, or only the answer whose id is in the query string."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 

@@ -55,10 +55,10 @@ RECONNECT_MILLISECONDS = 1000
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
     """Stream an answer as HTML fragments. A finished answer is streamed from the database."""
     turn = await sync_to_async(_load_turn)(request, answer_id)
-    # A stream is open for long, so it must not occupy a database connection.
+    # A stream stays open for long, so it must not occupy a database connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # If the id has another form, this site did not send it, so the stream starts from its beginning.
+    # This site never sends ids of another form, so the stream starts from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(identify_caller)(request)
@@ -75,7 +75,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # The answer has no citations yet. The button to follow the answer is sent at the end of the stream.
+    # The answer has no citations yet, so the button to follow it is sent at the end of the stream.
     return replace(turn, followed=is_followed(answer, followed))
 
 
@@ -93,7 +93,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Rendering runs in a thread, because other streams would have to wait for it otherwise.
+                # Rendering in this thread would block all other streams.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -124,7 +124,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 class _StreamedTurn:
     """Renders the events of one stream as HTML.
 
-    If the reader reconnects in the middle of an answer, the remaining pieces are plain text.
+    If the reader reconnects in the middle of an answer, the rest is shown as plain text.
     """
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
@@ -183,7 +183,10 @@ class _StreamedTurn:
 @require_POST
 @admit_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. The response to htmx connects to the answer's stream; other clients wait for the answer."""
+    """Save a question and return a page part that connects to the answer's stream.
+
+    Clients other than htmx wait for the answer and get its page.
+    """
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None
@@ -241,9 +244,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form and an error message.
+    """Return the filters in the form, and an error message.
 
-    None instead of filters means that the form has none. The filters of the conversation's last question are then used.
+    None in place of the filters means that the form has no fields for them. The conversation's last filters then apply.
     """
     if not has_filters(request.POST):
         return None, ""
@@ -271,7 +274,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @admit_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show the filters that are chosen in the form, without asking. htmx replaces only this part of the page."""
+    """Show the filters that are chosen in the form, without asking. htmx replaces only the filters on the page."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
@@ -286,7 +289,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admit_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. Its stream then ends with the text so far."""
+    """Stop the writing of an answer. The text so far is kept, and its stream ends."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop_answer)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Build the JSON of answers and events, as rows store it and the API sends it."""
+"""Build the JSON of answers and events, as database rows store it and the API sends it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORDS = [each.name for each in fields(CitedWords)]
 
 
 def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` is a marker."""
+    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` in it is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -105,7 +105,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Set the answer's fields from the draft and its outcome, and return its citations, unsaved."""
+    """Set the answer's fields from the finished draft. Return its citations, not yet saved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
@@ -129,7 +129,7 @@ def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Comp
 
 
 def build_source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source. ``snippet`` has the words of the source that are closest to the question."""
+    """Return the payload of a source, with a ``snippet``: its words closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -205,8 +205,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return the payload of a finished answer.
 
-    If the answer repeats another one, the id of that answer is left out, because it would give access to another user's
-    answer.
+    If the answer repeats an earlier one, the earlier one's id is left out, because it may belong to another user.
     """
     approval = get_approval(answer.approved)
     return {
@@ -253,7 +252,7 @@ def is_cut_off(answer: Answer) -> bool:
 
 
 def read_citation(answer: Answer, cited: Citation) -> SavedCitation:
-    """Return the row's citation, with the place of the first source from its document."""
+    """Return a stored citation with the collection and page unit of the first source from its document."""
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
     return SavedCitation(

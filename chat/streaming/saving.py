@@ -47,16 +47,16 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 
 
 def save_answer(run: Run) -> StreamedEvent:
-    """Save the outcome of a run, and return the last event, with the saved answer.
+    """Save the result of a run (the writing of an answer), and return the last event.
 
-    A second call returns the same event. If another process has the lease, the event `lost` is returned, and the reader
-    gets the next events from the database.
+    A second call returns the same event. If another process has taken over the answer, return the event `lost`; the
+    reader then gets the next events from the database.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # If this process has lost the lease, either an earlier call has saved the answer, or another process writes
+            # If this process may no longer write the answer, an earlier call has saved it, or another process writes
             # it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
@@ -64,7 +64,7 @@ def save_answer(run: Run) -> StreamedEvent:
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
         # Three kinds of answers get no cache key: an answer without a search; an approved answer, because it may
-        # expire; and a copy, because it must not stay after its original is deleted.
+        # expire; and a copy, because it must not outlive its original.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -110,7 +110,7 @@ def build_failure_payload(error: Exception) -> FailedPayload:
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Set references to deleted rows to None, and add the versions of the documents. The cited words do not change."""
+    """Set ids of deleted rows to None, and add the version of each cited document."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(
