@@ -26,7 +26,8 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` says for each citation whether it contains a right answer. ``first_ms`` is None if there was no token.
+    ``quotes`` has for each citation whether the cited words contain a right answer. ``first_ms`` is None without a
+    token.
     """
 
     question: Question
@@ -53,7 +54,7 @@ class AnswerRun:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
-        """Return the figures by name, in the order of the table.
+        """Return the figures by name, in the order of the printed table.
 
         Citation precision is the mean over the citations of an answer, averaged over answers to answerable questions.
         Recall is over all answerable questions; a refusal or a wrong quote counts 0.
@@ -84,7 +85,7 @@ class AnswerRun:
 
 
 def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Ask each question once. The first question is also asked before, to load the models.
+    """Ask each question once, after the first one was asked to load the models. Return the replies.
 
     Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """

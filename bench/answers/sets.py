@@ -1,7 +1,7 @@
 """Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
 "Off-topic" questions come from other sets. "Adversarial" questions are about a subject of the documents, but the
-documents do not answer them. Imports no Django. Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't
+documents do not answer them. Imports no Django. Source of the two kinds: Rajpurkar, Jia, Liang, "Know What You Don't
 Know: Unanswerable Questions for SQuAD", ACL 2018.
 """
 
@@ -23,7 +23,7 @@ Element = TypeVar("Element")
 
 
 class QuestionKind(StrEnum):
-    """Whether the documents answer a question, and if not, of which kind it is."""
+    """Whether the documents answer a question, and if not, why."""
 
     ANSWERABLE = "answerable"
     ADVERSARIAL = "adversarial"
@@ -32,7 +32,7 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. A right answer contains one of ``answers``; they are empty for an unanswerable question."""
+    """A question. A right answer contains one of ``answers``, which are empty for an unanswerable question."""
 
     text: str
     kind: QuestionKind
@@ -40,7 +40,7 @@ class Question:
 
 
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
-    """Read the test set in ``folder``. Questions in ``unanswerable.jsonl`` are unanswerable.
+    """Read the test set in ``folder`` and its questions; those in ``unanswerable.jsonl`` are unanswerable.
 
     Raises: UnreadableTestSet, also for a set without a right answer.
     """
@@ -67,9 +67,9 @@ def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...
 
 
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
-    """Return ``limit`` of the elements, evenly spaced, or all.
+    """Return ``limit`` of the elements, evenly spaced, or all of them.
 
-    Questions about one document are neighbours in a file, so the first ones are about few documents.
+    Neighbours in a file are about the same document, so the first questions would be about few documents.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

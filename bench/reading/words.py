@@ -57,7 +57,7 @@ def list_cells(markdown: str) -> list[str]:
 
 
 def compare(expected: str, text: str) -> Agreement:
-    """Compare the words of two texts as multisets.
+    """Compare the words of two texts, counting repetitions.
 
     A table cell is found if its words follow each other in ``text``.
     """

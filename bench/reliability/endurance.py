@@ -18,7 +18,7 @@ from psycopg import connect
 from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 
-# The first answers load models and fill caches, so they are not compared.
+# The first answers load models and fill caches, so this share of them is not compared.
 WARM_UP_SHARE = 0.2
 SAMPLE_EVERY = 20
 MOST_GROWTH_SHARE = 0.10
@@ -33,7 +33,7 @@ class ProcessSample(NamedTuple):
 
 
 def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Measure the processes of a role. Shared memory of PostgreSQL is not counted."""
+    """Measure the processes of a role, such as "worker". Shared memory of PostgreSQL is not counted."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

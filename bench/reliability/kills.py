@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# Weights of the random choice. Roles whose death stops the site are killed less often.
+# Weights of the random choice of a process. Processes whose death stops the site are killed less often.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
-# A process must be older than a random age below this, so that it works between the kills.
+# A process is killed only when it is older than a random age below this, so that it works between the kills.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
 AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """The counts of a run. ``recoveries`` are measured seconds; None: not recovered."""
+    """The counts of a test. ``recoveries`` are the seconds until the site worked again; None: it did not."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -61,7 +61,7 @@ class Killer:
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # Counts the exit statuses of commands that were not killed.
+        # The number of completed commands by exit status.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
@@ -78,7 +78,7 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Start `serve` again if it has ended, as the machine would. Always returns True."""
+        """Start `serve` again if it has ended, as a service manager would. Always return True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
@@ -112,7 +112,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Start a switch to the other embedder. If one was started before, kill it."""
+        """Kill the running switch of the embedder, if there is one; otherwise start one to the other embedder."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -128,7 +128,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """Let the switch finish, and switch back to the site's embedder. Raises: SiteFailed."""
+        """Let the running switch of the embedder finish, and switch back to the site's own. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -185,7 +185,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """Return the violated invariants; None while the other embedder is active."""
+    """Return the violated invariants; None while the site uses the other embedder."""
     from django.db import Error
 
     from bench.reliability.invariants import violations

@@ -1,4 +1,4 @@
-"""The page "Search quality", on which administrators try embedders and switch to one."""
+"""The page "Search quality", on which administrators try embedders (models for vectors) and switch to one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from retrieval.models import Chunk, Embedder
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page is only for superusers, because its form accepts a folder of the server."""
+    """The page to try embedders. It is only for superusers, because its form accepts a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)

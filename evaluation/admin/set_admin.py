@@ -61,7 +61,7 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A form that can import the questions of a new set from files in BEIR's format."""
+    """The form of an evaluation set. A new set can import its questions from files in BEIR's format."""
 
     queries = forms.FileField(
         label=QUERIES,
@@ -185,9 +185,9 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Add the question of an answer as a draft to its collection's set of complaints.
+        """Copy the question of an answer into its collection's set of complaints, as a draft that no run uses yet.
 
-        The request's ``answer`` is the id of the answer.
+        The query parameter ``answer`` is the answer's id.
         """
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))

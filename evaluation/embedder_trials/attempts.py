@@ -1,6 +1,7 @@
-"""Run the trial of an embedder in a worker: download it, encode the passages, calibrate it, measure it, switch to it.
+"""Try an embedder in a worker: download it, encode the passages, calibrate it, measure it, and switch to it if ordered.
 
-The new vectors are stored beside the old ones, so the site keeps its embedder. A dead worker loses at most one batch.
+The site keeps its embedder during the trial: the new vectors are stored beside the old ones. A dead worker loses at
+most one batch.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Step = EmbedderTrial.Step
 
 
 def continue_trial(trial_id: int) -> EmbedderTrial | None:
-    """Continue the trial for a limited time and return it; None if another worker has its lease."""
+    """Continue the trial for a limited time and return it; None if another worker is running it."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -87,7 +88,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # The object is created only to download the model into the cache that all processes share.
+        # This object only downloads the model into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.build_chosen(options)
     candidate.prepare()

@@ -35,7 +35,8 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Each stream needs three files: the reader's, its connection to the web process, and one to the model.
+        # Each stream needs three open files: the reader's connection, the web process's end of it, and one to the
+        # model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.section = "quoted streams" if options["quoted"] else self.section

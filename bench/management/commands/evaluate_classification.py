@@ -1,4 +1,4 @@
-"""Measure how accurate the classes of questions are, on labelled questions.
+"""Measure how often the site assigns questions to the right class, on labelled questions.
 
 A labelled question is a JSON line `{"question", "class", "language", "split"}`. The rules were written with the split
 "tuning", so only the figures of the other split show their accuracy.

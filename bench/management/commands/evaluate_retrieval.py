@@ -18,7 +18,7 @@ from evaluation.statistics import METRICS, Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# Almost all products use RRF, so each method is compared with it, question by question.
+# Each search method is compared with RRF, question by question, because almost all products use RRF.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
