@@ -84,7 +84,7 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
 
 
 class MessageSerializer(KnownFieldsOnly):
-    """A message of a request. Its ``content`` becomes None if it contains more than text, such as a picture."""
+    """A message of a request. Its ``content`` becomes None if it is not only text."""
 
     # Clients copy these fields from an earlier reply into the history.
     ignored_fields = frozenset(

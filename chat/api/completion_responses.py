@@ -40,7 +40,7 @@ _NOTHING: Mapping[str, object] = {}
 
 
 class CompletionSerializer(AnswerSerializer):
-    """OpenAI's completion, with all fields that this site's own endpoint `ask` returns."""
+    """OpenAI's completion, with all fields that `ask` returns."""
 
     id = serializers.CharField()
     object = serializers.CharField()

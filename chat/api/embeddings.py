@@ -78,7 +78,10 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Return the unit vectors of texts from the site's embedder, with its prompt for questions or passages."""
+        """Return the unit vectors of texts.
+
+        The site's embedder computes them, with its prompt for questions or passages.
+        """
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -88,7 +88,7 @@ class ConversationViewSet(
     viewsets.GenericViewSet[Conversation],
     AskersView,
 ):
-    """The caller's conversations, the one with the newest question first. Deleting one deletes its answers."""
+    """The caller's conversations, newest question first. Deleting one deletes its answers."""
 
     tag = "Conversations"
     pagination_class = Pagination
@@ -129,7 +129,7 @@ class AskView(AskersView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """Answer a question with citations of documents that the caller may read."""
+        """Answer a question with citations, from the documents that the caller may read."""
         # A session is stored only for callers who sent a session cookie. A caller without cookies would never use it
         # again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
@@ -199,7 +199,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
 class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """Return an answer to an earlier question of the caller, with a flag that says whether it is complete."""
+        """Return an earlier answer by the caller, and whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
         return Response(serialize_saved_answers([answer], request.user)[0])
 
@@ -219,7 +219,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """Continue the stream of an answer, also if another process of the site writes it."""
+        """Return the rest of an answer's stream, from any of the site's processes."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):
@@ -231,7 +231,7 @@ class AnswerStreamView(AskersView):
 class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """Stop the writing of an answer, and keep the text so far. A finished answer does not change."""
+        """Stop the writing of an answer; the text so far is kept. A finished answer does not change."""
         if rights.may_act_on_all(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:

@@ -70,7 +70,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
 
 class AlternativeSerializer(PlaceSerializer):
-    """Another passage than the answer's. ``text`` is shown; ``quote`` has its words closest to the question."""
+    """Another passage. ``text`` is the part for readers, ``quote`` the words closest to the question."""
 
     url = serializers.CharField(help_text="The address of the passage on this site.")
     text = serializers.CharField(help_text="Markdown.")
@@ -90,14 +90,14 @@ class CitationSerializer(PlaceSerializer):
 
 
 class QuestionChoiceSerializer(serializers.Serializer[Any]):
-    """A question that the user can ask instead, and a short name for it."""
+    """A question that can be asked instead, and its short name."""
 
     label = serializers.CharField()  # type: ignore[assignment]  # a field's own label has this name
     question = serializers.CharField()
 
 
 class StatementSerializer(serializers.Serializer[Any]):
-    """A sentence of the answer that was checked against the sources."""
+    """A sentence of the answer, checked against the sources."""
 
     start = serializers.IntegerField(help_text="Where it begins in the answer.")
     end = serializers.IntegerField()
