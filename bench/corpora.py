@@ -182,7 +182,6 @@ def _add_vectors(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """Add a vector to each chunk, and return the documents. Equal chunks keep the vectors of an earlier load."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)

@@ -50,8 +50,6 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """A comparison of the sentences below the threshold (``marked``) with those that people marked (``bad``)."""
-
     sentences: int
     bad: int
     marked: int

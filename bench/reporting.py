@@ -1,5 +1,3 @@
-"""Write figures as Markdown tables, and put them into a page. Imports no Django."""
-
 from __future__ import annotations
 
 import re

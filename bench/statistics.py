@@ -1,5 +1,3 @@
-"""Statistics of measurements on public sets."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -67,8 +67,6 @@ class AlternativePayload(PlacePayload):
 
 
 class CitationPayload(_PagePayload):
-    """A checked citation: the JSON of `chat.types.SavedCitation`, which explains the fields."""
-
     chunk_id: int | None
     document: CitedDocumentPayload
     marker: int
@@ -95,8 +93,6 @@ class BestPlacePayload(TypedDict):
 
 
 class StatementPayload(TypedDict):
-    """The JSON of `chat.types.CheckedStatement`, which explains the fields."""
-
     start: int
     end: int
     markers: list[int]
@@ -108,8 +104,6 @@ class StatementPayload(TypedDict):
 
 
 class UsagePayload(TypedDict, total=False):
-    """The JSON of `chat.types.Usage`; empty if no model was asked."""
-
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -117,8 +111,6 @@ class UsagePayload(TypedDict, total=False):
 
 
 class TablePayload(TypedDict):
-    """The JSON of `retrieval.tables.results.ShownTable`, which explains the fields."""
-
     document: DocumentPayload
     caption: str
     columns: list[str]

@@ -50,8 +50,6 @@ class CitedWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCitation(CitedWords):
-    """A citation whose number belongs to a passage that the search found."""
-
     passage: Passage
 
 

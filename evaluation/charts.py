@@ -20,8 +20,6 @@ Links = Sequence[str | None] | None
 
 
 class LinePoint(TypedDict):
-    """A point of a line, in SVG units. ``colour`` is a CSS class."""
-
     cx: str
     cy: str
     tip: str
@@ -29,8 +27,6 @@ class LinePoint(TypedDict):
 
 
 class ColumnPart(TypedDict):
-    """A part of a column, in SVG units. ``colour`` is a CSS class."""
-
     x: str
     width: str
     y: str

@@ -115,6 +115,5 @@ def _compile_pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """Return the text in lower case, with plain quotes and dashes, without emphasis, and with 1234 for 1,234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

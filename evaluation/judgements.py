@@ -157,7 +157,6 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 
 
 def _measure(judgement: Judgement) -> None:
-    """Store a score for each metric that has none yet. Raises: JudgeError, which names the failed metrics."""
     case = make_case(judgement.answer)
     judge = conf.build_judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)

@@ -33,8 +33,6 @@ class UnmetPayload(TypedDict, total=False):
 
 
 class MetricJudgementPayload(TypedDict, total=False):
-    """A judge's score in [0, 1] with its reason, or an error."""
-
     score: float
     reason: str
     error: str
@@ -53,8 +51,6 @@ class PercentilesPayload(TypedDict):
 
 
 class RunUsagePayload(TypedDict):
-    """The tokens of all answers of a run. ``cost`` is None if the model has no price."""
-
     prompt_tokens: int
     completion_tokens: int
     cost: float | None

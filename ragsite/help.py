@@ -62,7 +62,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show one chapter of the handbook. Raises: Http404 if it does not exist."""
     shown = read_chapters().get(slug)
     if shown is None:
         raise Http404

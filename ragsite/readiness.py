@@ -78,7 +78,6 @@ def check_breakers() -> Finding:
 
 @MACHINE.check("language_model")
 def check_language_model() -> Finding:
-    """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -89,7 +88,6 @@ def check_language_model() -> Finding:
 
 @DATABASE.check("slack")
 def check_slack() -> Finding:
-    """Check that the process of the Slack app answers questions."""
     waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
     if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
         return Finding(

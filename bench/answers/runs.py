@@ -41,8 +41,6 @@ class JudgedReply:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """All replies to the questions of one set. A figure is None if it cannot be computed."""
-
     name: str
     outcomes: tuple[JudgedReply, ...]
 

@@ -21,8 +21,6 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two texts agree: in all words, in different words, and in table cells."""
-
     expected: int
     found: int
     written: int

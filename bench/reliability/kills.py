@@ -54,8 +54,6 @@ class Result:
 
 
 class Killer:
-    """Kills processes of a site. It waits for the recovery after some of the kills."""
-
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random

@@ -150,7 +150,6 @@ class RunningSite:
         )
 
     def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
-        """Return the reply. Its status is 0 if the connection failed."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")

@@ -201,7 +201,6 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
 
 
 def _build_tsquery(question: str, filters: SearchFilters) -> str:
-    """Return the condition of the retriever by words. It matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 

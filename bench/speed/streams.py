@@ -302,7 +302,6 @@ def _measure_database_seconds() -> float | None:
 
 @contextmanager
 def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the site's web server with the language model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -163,7 +163,6 @@ class SyntheticCorpus:
         return [words[place] for place in random.permutation(number)]
 
     def _make_generator(self, *purpose: str | int) -> np.random.Generator:
-        """Return a random generator for one purpose, so that questions do not depend on the number of passages."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 

@@ -1,5 +1,3 @@
-"""Render the result of a computation over a table as Markdown: first a sentence, then the rows."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Answer a question by quoting the best passage, and mark the words in it that are closest to the question."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

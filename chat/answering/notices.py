@@ -1,5 +1,3 @@
-"""Write the notices beside an answer: doubts about a model's text, and the reason why documents are quoted instead."""
-
 from __future__ import annotations
 
 from django.utils.translation import gettext as _

@@ -175,7 +175,6 @@ def _search_sources(
     without_model: str,
     instructions: str | None,
 ) -> _Searched:
-    """Search for the sources, and choose the writer. Raises: InvalidQuery, SearchUnavailable."""
     # An instruction that was refused earlier must not reach the model as part of the conversation.
     history = [turn for turn in history if not find_instruction(turn.question)]
     draft = find_sources(question, filters, method, history, subject, profile, tried)

@@ -1,5 +1,3 @@
-"""Find the numbered sources of a question by searching documents and tables."""
-
 from __future__ import annotations
 
 import logging

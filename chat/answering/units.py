@@ -100,7 +100,6 @@ def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     return [unit for source in sources for unit in _cut_source(source)]
 
 
-# Each answer needs the sections and units of its sources several times, so they are cached.
 @functools.lru_cache(maxsize=128)
 def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -190,10 +189,6 @@ def convert_row(row: str, *, is_head: bool) -> str:
 
 
 def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """Return the heading of a section without markup.
-
-    The source may begin below the heading. Then the heading that is stored with the passage is returned.
-    """
     context = source.block
     if heading_start is None:
         return strip_title(context.best.document_title)

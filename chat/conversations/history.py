@@ -1,5 +1,3 @@
-"""Read the earlier questions and answers of a conversation, as context of the next question."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

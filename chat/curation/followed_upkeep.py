@@ -89,7 +89,6 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 
 
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
-    """Build the mail from the current documents and rights; None if there is nothing to send to the reader."""
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow(user, answer):

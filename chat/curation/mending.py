@@ -1,5 +1,3 @@
-"""The admin page on which a curator corrects an answer."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

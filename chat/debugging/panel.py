@@ -120,7 +120,6 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Return the trace without words that may come from passages which the viewer may not read."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(

@@ -41,8 +41,6 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class StageBar:
-    """The bar of a stage of the search; ``left`` and ``width`` are percentages."""
-
     name: str
     start_ms: float
     milliseconds: float

@@ -111,10 +111,8 @@ class Answer(Leased):
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
     asked_filters = models.JSONField(default=dict, db_default={})
-    # The requested search method and language model.
     method = models.CharField(max_length=12)
     model = models.CharField(max_length=200)
-    # Earlier questions and answers that the client sent with the question.
     history = models.JSONField(null=True)
     anew = models.BooleanField(default=False)
     # The collections to which the API key of the asker is limited; None if it is not limited.

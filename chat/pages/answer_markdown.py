@@ -54,7 +54,6 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Put a label before the markers of a paragraph that has no other text, such as below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue

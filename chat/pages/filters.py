@@ -1,5 +1,3 @@
-"""Show the filters of a question in the form for the next question, and beside the answer."""
-
 from __future__ import annotations
 
 from typing import Any

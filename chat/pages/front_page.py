@@ -17,8 +17,6 @@ MOST_RECENT = 4
 
 @dataclass(frozen=True, slots=True)
 class CollectionCard:
-    """A collection on the front page. ``changed_at`` is None if it has no documents; ``questions`` are suggestions."""
-
     collection: Collection
     documents: int
     changed_at: datetime | None

@@ -1,5 +1,3 @@
-"""Views that print answers or save them as a file, from a user's own conversations and from shared ones."""
-
 from __future__ import annotations
 
 import uuid
@@ -25,7 +23,6 @@ from chat.pages.turns import ShownTurn
 @require_safe
 @admit_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation ready to print, or only the answer whose id is in the query string."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 

@@ -289,7 +289,6 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admit_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. The text so far is kept, and its stream ends."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop_answer)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

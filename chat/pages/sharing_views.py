@@ -68,7 +68,6 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
-    """Return the questions and answers that a shared link shows to ``user``, and the heading of the page."""
     # A shared answer may repeat an earlier one, so the rights to all answers of the conversation are checked.
     answers = list(list_saved_answers(conversation))
     withheld = sharing.find_withheld_when_shared(user, [*list_answers_before_branch(conversation), *answers])

@@ -115,7 +115,6 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
 
 
 def _rate_specificity(question: str) -> tuple[int, int]:
-    """Return a sort key: longer questions are more specific, up to two lines (70 characters)."""
     return (min(len(question), 70), -len(question))
 
 

@@ -47,7 +47,6 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show an answer without an owner inside the frame."""
     _require_sites()
     found = get_object_or_404(list_unowned_answers().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)

@@ -1,8 +1,3 @@
-"""Store the new events of all answers that this process writes, and that it still writes them.
-
-This happens several times a second.
-"""
-
 from __future__ import annotations
 
 import asyncio

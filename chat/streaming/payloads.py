@@ -1,5 +1,3 @@
-"""Build the JSON of answers and events, as database rows store it and the API sends it."""
-
 from __future__ import annotations
 
 import functools

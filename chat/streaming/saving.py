@@ -110,7 +110,6 @@ def build_failure_payload(error: Exception) -> FailedPayload:
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Set ids of deleted rows to None, and add the version of each cited document."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(

@@ -173,10 +173,6 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
-    """Return the name of the writer, and for it the result of :func:`_look_up`.
-
-    Raises: LookupError if the chosen model was removed.
-    """
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
     return writer, _look_up(run, writer)
 
@@ -283,13 +279,11 @@ async def _hand_over(run: Run) -> None:
 
 
 def _close(run: Run) -> None:
-    """Fail an answer whose task was cancelled before its first step."""
     if not run.ending:
         run.publish_next("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 
 def _forget(run: Run) -> None:
-    """Remove the run, unless another event loop has begun to write the same answer."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]

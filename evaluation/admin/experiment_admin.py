@@ -123,8 +123,6 @@ def _is_draft(experiment: Experiment | None) -> bool:
 
 
 class StartedPage(TypedDict):
-    """The template context of the page of a started experiment. ``arms`` are control and treatment."""
-
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str
     rows: list[dict[str, str]]

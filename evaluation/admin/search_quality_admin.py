@@ -1,5 +1,3 @@
-"""The page "Search quality", on which administrators try embedders (models for vectors) and switch to one."""
-
 from __future__ import annotations
 
 from typing import Any

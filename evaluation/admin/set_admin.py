@@ -1,5 +1,3 @@
-"""Evaluation sets in the admin: create them by hand or from files, and run them."""
-
 from __future__ import annotations
 
 import uuid
@@ -61,8 +59,6 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The form of an evaluation set. A new set can import its questions from files in BEIR's format."""
-
     queries = forms.FileField(
         label=QUERIES,
         required=False,

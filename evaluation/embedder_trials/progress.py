@@ -1,5 +1,3 @@
-"""Store how far the trial of an embedder is, and limit how long one worker runs it."""
-
 from __future__ import annotations
 
 import time

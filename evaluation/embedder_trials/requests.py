@@ -1,5 +1,3 @@
-"""Start the trial of an embedder, switch to it, cancel the trial, or delete unused vectors."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

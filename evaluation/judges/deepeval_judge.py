@@ -160,7 +160,6 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """Return the judge's own error, which DeepEval and its retries have wrapped in other errors."""
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):

@@ -214,5 +214,4 @@ def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[R
 
 
 def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
-    """Return the error for an embedder that does not answer, without which the judge has no scores."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

@@ -30,7 +30,6 @@ from ragsite.processes import local_model
 from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document
 
-# Curators work with these models daily, so the page shows them first, in this order.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",

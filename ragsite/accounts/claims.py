@@ -84,7 +84,6 @@ def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _read_names(value: Any) -> frozenset[str]:
-    """Return the names in a claim, without the slash that begins Keycloak's names."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
         name

@@ -67,8 +67,6 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password. The user can also choose to revoke API keys and to disconnect programs."""
-
     user: User | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

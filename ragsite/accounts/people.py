@@ -88,7 +88,6 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
 
 
 def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
-    """Return the answer as JSON. If the person may no longer read its documents, its text is left out."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),

@@ -48,5 +48,4 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
 
 
 def _join_lines(text: str) -> str:
-    """Put the text on one line, so that a title cannot begin a heading or a list."""
     return " ".join(text.split())

@@ -21,8 +21,6 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """An invitation of one person to create an account. Only a hash of the link's secret is stored."""
-
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     groups = models.ManyToManyField(

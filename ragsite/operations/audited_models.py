@@ -134,7 +134,6 @@ def _record_relation_change(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Record a change of a many-to-many field. The arguments come from Django's signal `m2m_changed`."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return

@@ -230,10 +230,6 @@ def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "databa
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Return the manifest (the list of contents) of a backup.
-
-    Raises: BackupError if the file is not a backup, or this version cannot migrate it.
-    """
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:

@@ -125,7 +125,6 @@ def _count_rows() -> Finding:
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:
-    """Return whether the caller may see metrics. Raises: APIException for a refused key."""
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user

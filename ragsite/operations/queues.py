@@ -1,5 +1,3 @@
-"""The queues of work: how long they are, and whether worker processes take it."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -104,7 +102,6 @@ def _is_served(queue: str) -> bool:
 
 @DATABASE.check("worker")
 def check_worker() -> Finding:
-    """Check that workers take work, and that they make progress with documents."""
     counts = count_documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]

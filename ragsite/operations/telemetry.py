@@ -14,11 +14,6 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """The backend of `core.tracing` for OpenTelemetry. It also records spans of requests and tasks.
-
-    ``shut_down`` sends the remaining spans.
-    """
-
     def __init__(self) -> None:
         from opentelemetry import context, trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

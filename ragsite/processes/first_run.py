@@ -121,7 +121,6 @@ def _add_filters(metadata: Path, collection: Collection) -> None:
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Create an evaluation set with the collection's questions, and with unanswerable questions in its language."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

@@ -29,7 +29,6 @@ LOADING_SECONDS = 90.0
 
 
 def find_problem() -> str:
-    """Return why the language model cannot be served; "" if it can."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:

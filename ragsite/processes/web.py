@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 SILENT_SECONDS = 15
 # Open streams may continue for this time after the signal to stop. `serve` waits ten seconds in all for the web server.
 STREAM_SECONDS = 3
-# Seconds to save answers after the streams have ended.
 STOP_SECONDS = 5
 # All processes together have at most this many database connections, and one process at most half of them.
 CONNECTIONS = 40

@@ -70,7 +70,6 @@ def _build_app(token: str, secret: str, _url: str) -> App:
 @csrf_exempt
 @require_POST
 def events(request: HttpRequest) -> HttpResponse:
-    """Handle an event that Slack sends over HTTP, if its signature is valid."""
     if not (settings.SLACK_BOT_TOKEN and settings.SLACK_SIGNING_SECRET):
         raise Http404
     from slack_bolt.adapter.django.handler import to_bolt_request, to_django_response

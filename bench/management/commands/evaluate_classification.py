@@ -89,7 +89,6 @@ def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 
 
 def _read(path: Path) -> list[ClassifiedQuestion]:
-    """Read and classify the file's questions in order. Raises: UnreadableTestSet, which names the line."""
     questions = []
     for where, row in read_objects(path):
         with naming(where):

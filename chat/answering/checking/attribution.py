@@ -81,7 +81,6 @@ class Attributor:
         return ()
 
     def _find_source_of_words(self, sentence: str) -> tuple[int, ...]:
-        """Return the marker of the first source that has all words of a short sentence, such as a name; else ()."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])

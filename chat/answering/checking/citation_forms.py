@@ -49,8 +49,6 @@ _CLAUSES = read_words("answers", "clauses")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A citation that the model wrote at ``text[start:end]``, with the numbers of the cited sources."""
-
     start: int
     end: int
     numbers: tuple[int, ...]

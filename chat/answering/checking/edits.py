@@ -1,5 +1,3 @@
-"""The edit that changes a model's text for display."""
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,5 +1,3 @@
-"""Print the answer to a question with its citations. Nothing is saved."""
-
 from __future__ import annotations
 
 import asyncio

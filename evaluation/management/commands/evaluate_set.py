@@ -102,7 +102,6 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that measures it. Cancel the run if the wait is interrupted."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
