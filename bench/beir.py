@@ -87,7 +87,7 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
     """Yield the documents of the set in ``folder``. Raises: UnreadableTestSet, also if there is no document."""
     path, is_empty = folder / CORPUS, True
     for where, identifier, row in parse_identified_objects(read_lines(path)):
-        with naming(where):
+        with name_place_in_errors(where):
             title, text = (make_storable(_parse_string(value)) for value in (row.get("title", ""), row["text"]))
             yield CorpusDocument(identifier, title, text)
         is_empty = False
@@ -101,7 +101,7 @@ def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
     Raises: UnreadableTestSet.
     """
     for where, identifier, row in parse_identified_objects(read_lines(folder / QUERIES)):
-        with naming(where):
+        with name_place_in_errors(where):
             yield identifier, make_storable(_parse_string(row["text"]))
 
 
@@ -128,7 +128,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @contextmanager
-def naming(where: str) -> Iterator[None]:
+def name_place_in_errors(where: str) -> Iterator[None]:
     """Replace errors about missing or wrong values in the block by UnreadableTestSet, which names the place."""
     try:
         yield
@@ -162,5 +162,5 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
 def _read_language(path: Path) -> str:
     if not path.is_file():
         return ""
-    with naming(str(path)):
+    with name_place_in_errors(str(path)):
         return str(json.loads(path.read_text(encoding="utf-8-sig")).get("language") or "")

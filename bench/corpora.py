@@ -57,7 +57,7 @@ def choose_configuration(test_set: TestSet, language: str = "") -> str:
     return CONFIGURATION_BY_CODE[wanted].value
 
 
-def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
+def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
     """Return a collection with the set's documents. Unless an equal one exists, it is written in one transaction.
 
     Each document is one chunk, as in published figures; the embedder reads only its beginning. If ``chunked``,

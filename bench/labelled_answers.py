@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from bench.beir import naming, parse_strings, read_objects
+from bench.beir import name_place_in_errors, parse_strings, read_objects
 from bench.reporting import Report
 from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
@@ -71,7 +71,7 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     """
     answers = []
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
             answers.append(LabelledAnswer(parse_strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:

@@ -55,7 +55,7 @@ def check_depth() -> None:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
 
-def run(
+def measure_rankings(
     test_set: TestSet,
     collection: Collection,
     methods: Sequence[str],

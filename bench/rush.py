@@ -34,7 +34,7 @@ class RushRun:
     failed_pages: Counter[int] = field(default_factory=Counter)
 
 
-async def rush(client: httpx2.AsyncClient, questions: list[str], measured: RushRun) -> None:
+async def search_all_at_once(client: httpx2.AsyncClient, questions: list[str], measured: RushRun) -> None:
     """Send all questions at once, and open pages until the last question is answered."""
 
     async def search(question: str) -> None:
@@ -64,7 +64,7 @@ async def measure(address: str, queries: list[str]) -> RushRun:
         for number in range(ROUNDS + 1):
             # The first round only brings the data into memory, so its times are dropped.
             of_round = RushRun() if number == 0 else measured
-            await rush(client, queries[number * SEARCHES : (number + 1) * SEARCHES], of_round)
+            await search_all_at_once(client, queries[number * SEARCHES : (number + 1) * SEARCHES], of_round)
             await asyncio.sleep(PAUSE_SECONDS)
     return measured
 

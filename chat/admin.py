@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.model_trial import try_out
+from chat.answering.model_trial import run_model_trial
 from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
 from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
@@ -279,7 +279,7 @@ class LanguageModelAdmin(PageAdmin):
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         model = get_object_or_404(LanguageModel, pk=pk)
-        context = {"model": model, "tried": try_out(model)}
+        context = {"model": model, "tried": run_model_trial(model)}
         return self.render_page(request, "languagemodel/tested", _t("Test of %s") % model, context)
 
 

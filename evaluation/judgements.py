@@ -105,7 +105,7 @@ def choose_judges(answer: Answer) -> list[str]:
     return judges
 
 
-def request_again(judgements: QuerySet[Judgement]) -> int:
+def requeue_judgements(judgements: QuerySet[Judgement]) -> int:
     """Queue these judgements again, with the judges of the current settings. Return their number."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))

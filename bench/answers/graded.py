@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.beir import naming, read_objects
+from bench.beir import name_place_in_errors, read_objects
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, Grade, grade_answer
 from evaluation.sets.beir_files import read_expectations
@@ -172,7 +172,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
     """Read the questions of a file. Their documents are in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             question = _read_question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')

@@ -82,7 +82,7 @@ class AnswerRun:
         return {name: percentiles(values) for name, values in samples.items() if values}
 
 
-def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
+def measure_answers(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
     """Ask each question once, after the first one was asked to load the models. Return the replies.
 
     Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.

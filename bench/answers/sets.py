@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bench.beir import TestSet, naming, parse_strings, read_objects, read_test_set
+from bench.beir import TestSet, name_place_in_errors, parse_strings, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -46,7 +46,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     """
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):
-        with naming(where):
+        with name_place_in_errors(where):
             known[str(row["_id"])] = parse_strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
@@ -55,18 +55,18 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
     adversarial, unanswerable = [], folder / UNANSWERABLE
     for where, row in read_objects(unanswerable) if unanswerable.is_file() else ():
-        with naming(where):
+        with name_place_in_errors(where):
             adversarial.append(Question(row["text"], QuestionKind.ADVERSARIAL))
     return test_set, (*answerable, *adversarial)
 
 
-def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
+def choose_off_topic_questions(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
     share = None if limit is None else -(-limit // max(1, len(sets)))
-    taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
+    taken = [query.text for of_set in sets for query in choose_evenly(of_set.queries, share)]
     return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
 
 
-def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
+def choose_evenly(elements: Sequence[Element], limit: int | None) -> list[Element]:
     """Return ``limit`` of the elements, evenly spaced, or all of them.
 
     Neighbours in a file are about the same document, so the first questions would be about few documents.

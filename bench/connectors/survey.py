@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.connectors.made_up_settings import make_up
+from bench.connectors.made_up_settings import make_up_settings
 from bench.connectors.scripted_service import ScriptedService, list_routes
 from bench.reporting import table
 from core.exceptions import RagsiteError
@@ -135,7 +135,7 @@ class Survey:
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
-        calls: ConnectorCalls = ConnectorCalls(connector, make_up(spec))
+        calls: ConnectorCalls = ConnectorCalls(connector, make_up_settings(spec))
         self._service.begin()
         failure = ""
         try:

@@ -19,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import Agreement, compare, list_words
+from bench.reading.words import Agreement, compare_words, list_words
 from bench.reporting import table
 
 SAME_FORMAT = {
@@ -104,7 +104,7 @@ def main() -> None:
             text = ""
             if options.verbose:
                 print(f"{path}: {type(error).__name__}: {error}")
-        agreement = compare(wanted, text)
+        agreement = compare_words(wanted, text)
         sums[kind] += agreement
         if options.verbose and agreement.found < agreement.expected:
             print(f"{agreement.found / agreement.expected:6.1%} of {agreement.expected} words: {path}")

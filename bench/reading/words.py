@@ -54,7 +54,7 @@ def list_cells(markdown: str) -> list[str]:
     return [cell for cell in cells if cell]
 
 
-def compare(expected: str, text: str) -> Agreement:
+def compare_words(expected: str, text: str) -> Agreement:
     """Compare the words of two texts, counting repetitions.
 
     A table cell is found if its words follow each other in ``text``.

@@ -32,7 +32,7 @@ class ProcessSample(NamedTuple):
     threads: int
 
 
-def sample(site: RunningSite, role: str) -> ProcessSample:
+def measure_processes(site: RunningSite, role: str) -> ProcessSample:
     """Measure the processes of a role, such as "worker". Shared memory of PostgreSQL is not counted."""
     found = site.find(role)
     if role == "postgres":
@@ -76,7 +76,7 @@ def main() -> None:
                 errors[f"status {reply.status}: {json.dumps(reply.body)[:100]}"] += 1
             if number % SAMPLE_EVERY == 0 or number == given.answers:
                 for role in ROLES:
-                    samples[role].append(sample(site, role))
+                    samples[role].append(measure_processes(site, role))
                 connections.append(database_connections(site))
                 told = f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections"
                 BAR.show(told, number, given.answers, "answers")

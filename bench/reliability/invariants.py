@@ -18,7 +18,7 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 
 @fresh_connection()
-def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
+def find_violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
     found = [*_check_documents(ledger), *_check_answers(ledger), *_check_agreement()]
     if at_rest:
         found += [*_list_unfinished(), *_check_counts()]
@@ -119,7 +119,7 @@ def _list_stored_files() -> set[str]:
 
 
 @fresh_connection()
-def totals() -> dict[str, int]:
+def count_stored_rows() -> dict[str, int]:
     return {
         "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
         "passages": Chunk.objects.count(),

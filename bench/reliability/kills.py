@@ -186,12 +186,12 @@ def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[
     """Return the violated invariants; None while the site uses the other embedder."""
     from django.db import Error
 
-    from bench.reliability.invariants import violations
+    from bench.reliability.invariants import find_violations
     from retrieval.exceptions import ImproperEmbedder
 
     for _ in range(CHECK_TRIES):
         try:
-            return violations(load.ledger, at_rest=False)
+            return find_violations(load.ledger, at_rest=False)
         except ImproperEmbedder:
             return None
         except Error:
@@ -208,24 +208,24 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8231)
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.reliability.invariants import count_files_left_behind, read_again, totals, violations
-        from bench.reliability.load import SiteLoad, open_work
+        from bench.reliability.invariants import count_files_left_behind, count_stored_rows, find_violations, read_again
+        from bench.reliability.load import SiteLoad, count_open_work
 
         key = site.administrators_key()
         load = SiteLoad(site, key, given.seed)
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
-        rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
         if given_up := read_again():
-            rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+            rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
         if rest is None:
-            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
-        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
+            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {count_open_work()}.")
+        result.violations += [*load.ledger.violations, *find_violations(load.ledger, at_rest=rest is not None)]
         left_behind, left_after = count_files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
-        at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
+        at_stake = {**count_stored_rows(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     print(_format_table(result))
     print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")

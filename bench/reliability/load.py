@@ -169,7 +169,7 @@ def contents(collection: Collection) -> dict[str, str]:
 
 
 @fresh_connection()
-def open_work() -> dict[str, int]:
+def count_open_work() -> dict[str, int]:
     from evaluation.models import Judgement
 
     counts = {

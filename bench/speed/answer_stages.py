@@ -93,7 +93,7 @@ class StageClock:
         return stack
 
 
-def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
+def measure_answer_stages(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     """Ask each question once, as a visitor, and return the times. The first ones are not counted.
 
     No answer is saved. Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is

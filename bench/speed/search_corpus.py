@@ -50,7 +50,7 @@ class LoadedCorpus:
     build_seconds: float | None
 
 
-def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
+def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     """Return a collection of the first ``chunks`` documents of a set in BEIR's format, one passage each.
 
     Its questions are the set's queries, in file order. Raises: UnreadableTestSet, also if the set is smaller.
@@ -68,11 +68,11 @@ def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     test_set = TestSet(f"{folder.resolve().name} {chunks}", documents, ())
     configuration = corpora.choose_configuration(test_set)
     started = time.perf_counter()
-    collection = corpora.load(test_set, configuration=configuration, chunked=False, report=report)
+    collection = corpora.load_collection(test_set, configuration=configuration, chunked=False, report=report)
     return LoadedCorpus(collection, chunks, take, time.perf_counter() - started)
 
 
-def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
+def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     """Return the collection `benchmark` with this number of synthetic chunks.
 
     Unless it exists, it is written in one transaction. It is not public. If no other collection has chunks, the vector

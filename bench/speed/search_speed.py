@@ -81,7 +81,7 @@ class BenchmarkRun:
         return stages[numerator].p50 / stages[denominator].p50
 
 
-def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
+def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
     """Time each part of a search, the whole search, and the references; at the end, several users at once.
 
     The references come after the searches, because they read so much that the site's data would leave the memory. The

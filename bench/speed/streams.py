@@ -105,7 +105,9 @@ class StreamRun:
         return percentiles(known) if known else None
 
 
-def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
+def measure_streams(
+    streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False
+) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
 
     If ``quoted``, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web server

@@ -53,7 +53,7 @@ def read_questions(folder: Path) -> list[TableQuestion]:
     ]
 
 
-def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
+def split_into_halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 

@@ -57,7 +57,7 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
     return "\n\n".join(_add_marker(piece, marker) for piece in pieces)
 
 
-def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
+def find_unit_in_markdown(shown: str, unit: QuotableUnit) -> Span | None:
     """Return where ``shown``, an excerpt as Markdown, contains the text of ``unit``, to highlight it there.
 
     Return None if the unit is the whole excerpt, or if its text is written differently in the Markdown.

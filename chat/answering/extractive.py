@@ -6,14 +6,14 @@ from itertools import islice
 
 from chat.answering.checking.citations import find_markers
 from chat.answering.evidence import Evidence
-from chat.answering.excerpt_markdown import find_marked, render_excerpt
+from chat.answering.excerpt_markdown import find_unit_in_markdown, render_excerpt
 from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
     build_alternative,
+    build_excerpts,
     build_whole_passage,
     count_alternatives,
-    cut_results,
 )
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
@@ -46,7 +46,7 @@ def quote_documents(question: str, results: Sequence[ContextSource], evidence: E
     """
     if not evidence.is_answerable:
         raise NoAnswer
-    found = cut_results(question, results, evidence, is_answered=True)
+    found = build_excerpts(question, results, evidence, is_answered=True)
     first = next(found, None)
     if first is None:
         raise NoAnswer
@@ -66,7 +66,7 @@ def quote_documents(question: str, results: Sequence[ContextSource], evidence: E
 
 
 def _build_citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    marked = find_marked(text, unit)
+    marked = find_unit_in_markdown(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):
         yield VerifiedCitation(

@@ -60,7 +60,7 @@ class Tried:
     error: str = ""
 
 
-def try_out(model: LanguageModel) -> Tried:
+def run_model_trial(model: LanguageModel) -> Tried:
     """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = Tried()
     try:

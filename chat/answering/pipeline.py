@@ -22,7 +22,7 @@ from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import locate_quotations
 from chat.answering.refusal import build_refusal
-from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
+from chat.answering.sources import find_asked_rows, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import list_instructions
@@ -300,7 +300,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
         # A model gets blocks that were merged from several results. A quotation needs each result by itself.
         draft.sources = draft.results
         quotation = quote_documents(draft.question, draft.results, evidence)
-        rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
+        rows = find_asked_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
             return _complete_answer(
                 draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives

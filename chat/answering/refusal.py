@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import Excerpt
 from chat.answering.quotation_places import locate_quotations
-from chat.answering.results import MOST_ALTERNATIVES, build_alternative, cut_results
+from chat.answering.results import MOST_ALTERNATIVES, build_alternative, build_excerpts
 from chat.answering.units import QuotableUnit
 from chat.types import (
     AnswerDraft,
@@ -42,7 +42,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
     else:
         text = _("The documents do not answer this question.")
     is_near = evidence.is_near or draft.table is not None
-    found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
+    found = list(build_excerpts(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
         # If the sources are not near the question, the page shows only titles, so one passage of each document is
         # enough.

@@ -61,7 +61,7 @@ def _find_headings(result: ContextSource) -> list[str]:
     return [each.heading for each in find_sections(result) if each.end > best.start and each.blocks[0].start < best.end]
 
 
-def cut_results(
+def build_excerpts(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
     """Yield the excerpt of each result in display order, with the sentence or row closest to the question.

@@ -28,7 +28,7 @@ from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, 
 logger = logging.getLogger(__name__)
 
 
-def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
     """Return the result's rows as sources, followed by the other ``sources``, all numbered again from 1."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
@@ -37,7 +37,7 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
     return number_blocks([*rows, *others])
 
 
-def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
+def find_asked_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
     """Return the rows that the question names in the table of ``passage``, and the sources, those rows first.
 
     Return None if there are no such rows, or if the database fails.
@@ -45,7 +45,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
     try:
         with limit_statements(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
-            return None if rows is None else (rows, cite_rows(rows, draft.sources))
+            return None if rows is None else (rows, put_rows_before_sources(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
         return None
@@ -175,7 +175,7 @@ def find_sources(
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
-        sources = cite_rows(computed, results)
+        sources = put_rows_before_sources(computed, results)
     return AnswerDraft(
         question,
         sources,

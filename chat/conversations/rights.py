@@ -62,7 +62,7 @@ class Rights:
     def allow_collections(self, collections: Iterable[int]) -> bool:
         return self.reads_deleted or self.collections.issuperset(collections)
 
-    def hide(self, documents: Iterable[int]) -> frozenset[int]:
+    def find_hidden_documents(self, documents: Iterable[int]) -> frozenset[int]:
         """Return the ids among ``documents`` that the user may not read. Ids of deleted documents are not returned."""
         wanted = set(documents)
         if not wanted:
@@ -94,13 +94,13 @@ def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
         return frozenset()
     rights = find_rights(user)
     documents = {answer.pk: find_documents_behind(answer) for answer in listed}
-    hidden = rights.hide(frozenset().union(*documents.values()))
+    hidden = rights.find_hidden_documents(frozenset().union(*documents.values()))
     return frozenset(
         answer.pk
         for answer in listed
         if not rights.allow_collections(answer.source_collections)
         or not hidden.isdisjoint(documents[answer.pk])
-        or (answer.choices and answer.narrowing_key != build_offers_key(answer.source_collections, user))
+        or (answer.choices and answer.narrowing_key != hash_reader_rights(answer.source_collections, user))
     )
 
 
@@ -108,7 +108,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
     return bool(find_withheld(user, [answer]))
 
 
-def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
+def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
     """Return a hash of what ``user`` may read in the collections, to decide who sees suggested questions.
 
     Suggested questions may contain words of restricted documents. They are shown only to users with the same hash.

@@ -41,12 +41,12 @@ def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
 
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
 def _sweep(**_options: Any) -> None:
-    flag_changed()
+    flag_outdated_answers()
     mail_owners()
     embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
 
 
-def flag_changed() -> None:
+def flag_outdated_answers() -> None:
     """Flag approved answers that have expired, or whose cited words are no longer in their document."""
     approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
         flag__in=ApprovedAnswer.WITHHELD_FLAGS

@@ -18,7 +18,7 @@ from chat.answering.checking.citations import find_markers
 from chat.answering.checking.words import find_stem_set, split_words
 from chat.answering.results import find_snippet
 from chat.curation import approval
-from chat.debugging.candidates import snippet
+from chat.debugging.candidates import highlight_snippet
 from chat.models import ApprovedAnswer
 from chat.pages.cards import describe_place
 from chat.pages.plain_text import convert_to_plain_text
@@ -91,12 +91,12 @@ class OfferedPassage:
 def _cut_preview(question: str, passage: Passage) -> SafeString:
     text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, replace(passage, content=text)))
-    return snippet(
+    return highlight_snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
     )
 
 
-def find_offers(
+def find_citable_passages(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
     """Return passages that the curator can cite, and an error message if the search fails.
@@ -247,7 +247,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
             def __init__(self, *args: Any, **options: Any) -> None:
                 cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
-                offers, _trouble = find_offers(user, question, cited)
+                offers, _trouble = find_citable_passages(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
                 if obj is not None and not request.POST:
                     self.initial["passages"] = [offer.value for offer in self.offers[: len(cited)]]

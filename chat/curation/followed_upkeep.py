@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow
 from chat.models import ChangeNotice, FollowedAnswer
-from chat.pages.changes import Change, find_changes, list_distinct
+from chat.pages.changes import Change, find_changes, list_distinct_changes
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit, sweeping
 from core.jobs import acquire_lease, heartbeat, is_due
@@ -35,11 +35,11 @@ MOST_TOLD = 10
 @receiver(sweeping, dispatch_uid="chat.look_after_followed")
 def _sweep(**_options: Any) -> None:
     if settings.MAIL_IS_SENT:
-        notice_changes()
+        create_change_notices()
     ChangeNotice.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()
 
 
-def notice_changes() -> int:
+def create_change_notices() -> int:
     """Create a notice (a mail to send) for each followed answer with new changes; return the number of notices."""
     stored = 0
     for followed_id, digest in find_changed_answers():
@@ -61,7 +61,7 @@ def notice_changes() -> int:
 
 def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
     citations = list(followed.answer.citations.all())
-    return list_distinct(find_changes(citations), citations)
+    return list_distinct_changes(find_changes(citations), citations)
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:

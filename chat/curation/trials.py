@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 
-from chat.curation.asking_again import ask_again, build_shown
+from chat.curation.asking_again import ask_again, build_answer_context
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
 from chat.models import Answer
 from core.user_types import AnyUser
@@ -50,7 +50,7 @@ class Trial:
     refusal: str = ""
 
 
-def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
+def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     """Return the answer to the question if it were assigned to the passage. Raises: PermissionDenied.
 
     Nothing is stored.
@@ -94,7 +94,7 @@ def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
         return None
     answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
     chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
-    return Trial(action="approve", shown={**build_shown(answer), "cited": chosen}, form="approve")
+    return Trial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
 
 
 def _choose_another() -> str:
@@ -122,7 +122,7 @@ def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chu
     }
 
 
-def give(user: AnyUser, chunk_id: str, question: str) -> str:
+def assign_question(user: AnyUser, chunk_id: str, question: str) -> str:
     """Assign the question to this passage, and remove it from others. Return an error message, or "".
 
     Raises: PermissionDenied.

@@ -20,7 +20,7 @@ FRAGMENT_CHARACTERS = 300
 LEAD_CHARACTERS = 40
 
 
-def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
+def highlight_snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
     """Return HTML of the text around the first of ``spans``, with all spans highlighted.
 
     ``spans`` are pairs of start and end, in any order. If there are none, the beginning of the text is returned.
@@ -60,13 +60,16 @@ class ShownPassage:
         return format_page(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
-def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
+def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
     """Return the candidates' passages by chunk id, without those that the viewer may not read."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
     spans = find_matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
+    return {
+        pk: ShownPassage(passage, highlight_snippet(passage.content, spans.get(pk, ())))
+        for pk, passage in passages.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

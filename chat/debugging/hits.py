@@ -11,7 +11,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.debugging.candidates import snippet
+from chat.debugging.candidates import highlight_snippet
 from chat.models import Answer
 from chat.pages.cards import describe_place
 from chat.pages.plain_text import convert_to_plain_text
@@ -72,7 +72,7 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
                 href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,
-                quote=snippet(quotes[pk], spans.get(pk, ())),
+                quote=highlight_snippet(quotes[pk], spans.get(pk, ())),
                 why=_explain_choice(shown, rank, is_refused=answer.refused),
                 block=trace.blocks.get(str(pk)),
             )

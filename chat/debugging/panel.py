@@ -14,7 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
+from chat.debugging.candidates import (
+    CandidateRow,
+    ShownPassage,
+    build_candidate_rows,
+    find_used_weights,
+    load_readable_passages,
+)
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import StageBar, build_answer_bars, build_search_bars
@@ -77,7 +83,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
-    shown = load_shown(saved.candidates, viewer)
+    shown = load_readable_passages(saved.candidates, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
     is_limited = build_closed_condition(viewer) is not None
     if is_limited:

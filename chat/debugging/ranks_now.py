@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
-from chat.debugging.candidates import ShownPassage, load_shown
+from chat.debugging.candidates import ShownPassage, load_readable_passages
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
@@ -113,7 +113,7 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
     except RagsiteError as error:
         return RanksNow(error=str(error) if may_read_all(viewer) else _("The search did not answer."))
     now = result.trace if may_read_all(viewer) else result.trace.without_errors()
-    shown = load_shown((*then.candidates, *now.candidates), viewer)
+    shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
     changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
     return RanksNow(_pair(then.candidates, now.candidates, shown), now, changes)
 

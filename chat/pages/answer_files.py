@@ -16,7 +16,7 @@ _NAME_CHARACTERS = 60
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 
-def name_file(heading: str) -> str:
+def build_file_name(heading: str) -> str:
     return f"{slugify(heading)[:_NAME_CHARACTERS].strip('-') or 'answer'}.md"
 
 

@@ -16,7 +16,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.answering.checking.addresses import normalize_address
 from chat.answering.checking.citations import MARKER
-from chat.pages.records import record_paragraphs
+from chat.pages.records import add_record_layout
 from retrieval.viewer.markdown_marks import SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, build_safe_markdown
 
@@ -118,7 +118,7 @@ def _build_markdown() -> MarkdownIt:
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
-    return markdown.use(record_paragraphs)
+    return markdown.use(add_record_layout)
 
 
 MARKDOWN = _build_markdown()

@@ -111,7 +111,7 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
     )
 
 
-def list_distinct(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
+def list_distinct_changes(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
     """Return each change of the citations once, in the order of their markers."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

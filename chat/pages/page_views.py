@@ -22,7 +22,7 @@ from chat.pages.access import admit_visitors, get_own_conversation, may_debug, m
 from chat.pages.changes import Change, find_changes
 from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
-from chat.pages.suggestions import follow_ups, list_questions
+from chat.pages.suggestions import list_follow_up_questions, list_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
@@ -50,16 +50,16 @@ class Sidebar(TypedDict):
 @require_safe
 @admit_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    return page(request, conversation=None)
+    return render_chat_page(request, conversation=None)
 
 
 @require_safe
 @admit_visitors
 def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return page(request, conversation=get_own_conversation(request, conversation_id))
+    return render_chat_page(request, conversation=get_own_conversation(request, conversation_id))
 
 
-def page(
+def render_chat_page(
     request: HttpRequest,
     conversation: Conversation | None,
     *,
@@ -88,9 +88,9 @@ def page(
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
-        turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
+        turns[-1] = replace(turns[-1], follow_ups=list_follow_up_questions(answers[-1]))
     scope = _read_scope(request, conversation)
-    around = sidebar(request, shown=request.path)
+    around = build_sidebar(request, shown=request.path)
     filters = build_filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
     context = {
         "conversation": conversation,
@@ -166,7 +166,7 @@ def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
     return [*list_answers_before_branch(edited.conversation), *earlier]
 
 
-def sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
+def build_sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
     asked_for = request.GET.get("show", "")
     return {
         "collections": list(DocumentCollection.objects.readable_by(request.user)),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from chat.conversations import sharing
 from chat.conversations.rights import get_withheld_message
 from chat.pages.access import admit_visitors, get_own_conversation
-from chat.pages.answer_files import name_file, write_markdown
+from chat.pages.answer_files import build_file_name, write_markdown
 from chat.pages.page_views import load_own_turns
 from chat.pages.printed_answers import build_printed
 from chat.pages.sharing_views import load_shared_turns
@@ -90,5 +90,5 @@ def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withhe
     chosen, heading = _choose(request, turns, heading)
     printed = build_printed(chosen, request.user, request.build_absolute_uri)
     text = write_markdown(printed, request.build_absolute_uri("/"), withheld)
-    disposition = content_disposition_header(True, name_file(heading)) or ""
+    disposition = content_disposition_header(True, build_file_name(heading)) or ""
     return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers={"Content-Disposition": disposition})

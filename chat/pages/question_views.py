@@ -35,9 +35,9 @@ from chat.pages.access import admit_visitors, get_own_conversation, may_debug, m
 from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
-from chat.pages.page_views import is_followed, page, sidebar
+from chat.pages.page_views import build_sidebar, is_followed, render_chat_page
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
-from chat.pages.suggestions import follow_ups
+from chat.pages.suggestions import list_follow_up_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
 from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
@@ -116,7 +116,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
             changes=find_changes(answer.citations.all()),
             followed=turn.followed,
         )
-        return replace(final, follow_ups=follow_ups(answer))
+        return replace(final, follow_ups=list_follow_up_questions(answer))
     finally:
         connections.close_all()
 
@@ -236,7 +236,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         "wanted_collection": answer.collection.slug if answer.collection else "",
         "wanted_document": answer.document,
         **build_filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
-        **sidebar(request),
+        **build_sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)
 
@@ -261,7 +261,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
         response = render(request, "chat/_question_error.html", {"error": message}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
     found = _find_own(request, conversation_id)
-    return page(request, found, status=status, error=message, question=request.POST.get("question", ""))
+    return render_chat_page(request, found, status=status, error=message, question=request.POST.get("question", ""))
 
 
 def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
@@ -278,7 +278,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
-        return page(request, conversation, question=request.POST.get("question", ""))
+        return render_chat_page(request, conversation, question=request.POST.get("question", ""))
     collection = request.POST.get("collection", "").replace("\0", "")
     context = build_filter_context(request.user, collection, conversation, request.POST)
     is_other = request.headers.get("HX-Trigger-Name") == "collection"

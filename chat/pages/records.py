@@ -19,7 +19,7 @@ _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
-def record_paragraphs(markdown: MarkdownIt) -> None:
+def add_record_layout(markdown: MarkdownIt) -> None:
     """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns.
 
     The columns that the question asks for are visible, the others folded. A value ends only at a semicolon that the

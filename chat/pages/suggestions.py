@@ -118,7 +118,7 @@ def _rate_specificity(question: str) -> tuple[int, int]:
     return (min(len(question), 70), -len(question))
 
 
-def follow_ups(answer: Answer) -> tuple[str, ...]:
+def list_follow_up_questions(answer: Answer) -> tuple[str, ...]:
     """Return questions about the first cited document that the user has not asked, nearest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:

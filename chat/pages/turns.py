@@ -18,7 +18,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import describe_approval, has_table_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_result_cards, build_source_cards
-from chat.pages.changes import Change, list_distinct
+from chat.pages.changes import Change, list_distinct_changes
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
 from chat.pages.plain_text import convert_to_plain_text
@@ -178,7 +178,7 @@ def build_turn(
     (`chat.pages.changes`); None means that cited words were not compared with today's documents.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
-    changed = list_distinct(changes or {}, rows)
+    changed = list_distinct_changes(changes or {}, rows)
     citations = tuple(build_cited(row, (changes or {}).get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)

@@ -100,7 +100,7 @@ class Admission:
             self._joined[answer_id] = _Place(reserved.caller if reserved else caller, wake=wake)
             self._count()
 
-    def place(self, answer_id: UUID) -> int:
+    def get_position(self, answer_id: UUID) -> int:
         """Return the answer's position in the queue; at 0 or less, the writing may begin.
 
         The answers by which a caller exceeds its share come last.

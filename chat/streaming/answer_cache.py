@@ -123,7 +123,9 @@ def find_reusable(key: str) -> Answer | None:
     )
 
 
-def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
+def find_cached_answer(
+    answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str
+) -> tuple[str, Answer | None]:
     """Return the cache key of an answer to write, and an earlier answer to use instead, or None.
 
     Raises: SearchUnavailable.

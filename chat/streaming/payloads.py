@@ -53,7 +53,7 @@ def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
         begin = end
 
 
-def build_searched(draft: AnswerDraft) -> SearchedPayload:
+def build_searched_payload(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
         "sources": [build_source(found, draft.question) for found in draft.sources],
@@ -66,7 +66,7 @@ def build_searched(draft: AnswerDraft) -> SearchedPayload:
     }
 
 
-def build_searched_again(answer: Answer) -> SearchedPayload:
+def build_stored_searched_payload(answer: Answer) -> SearchedPayload:
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
@@ -95,7 +95,7 @@ def find_completed_question(trace: SearchTrace) -> str:
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    found = build_searched(draft)
+    found = build_searched_payload(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
     answer.confidence = found["confidence"]

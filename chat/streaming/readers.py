@@ -104,7 +104,7 @@ def may_still_read(answer: Answer, user: AnyUser) -> bool:
     held = _find_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
-    return not held.hide(rights.find_documents_behind(answer))
+    return not held.find_hidden_documents(rights.find_documents_behind(answer))
 
 
 class _Reader:
@@ -160,7 +160,7 @@ class _Reader:
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
-            allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
+            allowed = held.allow_collections(self._behind) and not held.find_hidden_documents(self._documents)
         # The user may have got the right after the cache was filled, so the rights are read again before a refusal.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 

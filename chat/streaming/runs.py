@@ -68,7 +68,7 @@ class Run:
             self.is_stopped = True
             self.task.cancel()
 
-    def next_event(self, name: str, payload: EventPayload) -> StreamedEvent:
+    def build_next_event(self, name: str, payload: EventPayload) -> StreamedEvent:
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload
@@ -80,7 +80,7 @@ class Run:
         changed.set()
 
     def publish_next(self, name: str, payload: EventPayload) -> None:
-        self.publish(self.next_event(name, payload))
+        self.publish(self.build_next_event(name, payload))
 
 
 RUNS: dict[uuid.UUID, Run] = {}

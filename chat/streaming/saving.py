@@ -59,7 +59,7 @@ def save_answer(run: Run) -> StreamedEvent:
             # If this process may no longer write the answer, an earlier call has saved it, or another process writes
             # it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
-            return known or run.next_event("lost", {})
+            return known or run.build_next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
@@ -84,10 +84,10 @@ def save_answer(run: Run) -> StreamedEvent:
         citations = Citation.objects.bulk_create(_complete_references(citations))
         store_sources_behind(answer)
         if answer.choices:
-            answer.narrowing_key = rights.build_offers_key(answer.source_collections, answer.asker)
+            answer.narrowing_key = rights.hash_reader_rights(answer.source_collections, answer.asker)
         answer.save()
         is_failed = answer.status == Answer.Status.FAILED
-        last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
+        last = run.build_next_event("failed" if is_failed else "completed", {"message": answer.error})
         if not is_failed:
             last.payload = payloads.build_completed(answer, citations)
         last.answer = answer

@@ -119,7 +119,7 @@ async def _publish(run: Run, started: float) -> None:
                     # The function searches the sources for instructions to the model. This takes milliseconds, so a
                     # thread does it.
                     run.publish_next(
-                        "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
+                        "searched", await sync_to_async(payloads.build_searched_payload, thread_sensitive=False)(event)
                     )
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
@@ -130,7 +130,7 @@ async def _publish(run: Run, started: float) -> None:
                     run.publish_next("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
-                    run.publish_next("searched", payloads.build_searched_again(event))
+                    run.publish_next("searched", payloads.build_stored_searched_payload(event))
                     for payload in payloads.build_tokens(event):
                         run.publish_next("token", payload)
                     run.outcome = event
@@ -184,7 +184,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
     """
     try:
         with limit_statements(LOOK_UP_SECONDS):
-            return answer_cache.look_up(run.answer, run.filters, run.history, writer)
+            return answer_cache.find_cached_answer(run.answer, run.filters, run.history, writer)
     except SearchUnavailable:
         return "", None
     except OperationalError as error:
@@ -210,7 +210,7 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     try:
         while True:
             changed.clear()
-            place = ADMISSION.place(run.answer.pk)
+            place = ADMISSION.get_position(run.answer.pk)
             if place <= 0:
                 break
             if place != published:
@@ -229,7 +229,7 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
 
 
 async def _end(run: Run) -> None:
-    last = run.next_event("failed", {"message": str(BROKEN)})
+    last = run.build_next_event("failed", {"message": str(BROKEN)})
     owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:

@@ -161,7 +161,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
     @admin.action(description=_("Judge again"), permissions=["act"])
     def judge_again(self, request: HttpRequest, judgements: QuerySet[Judgement]) -> None:
-        number = judgement_requests.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
+        number = judgement_requests.requeue_judgements(Judgement.objects.filter(pk__in=judgements.values("pk")))
         message = ngettext("%d answer will be judged again.", "%d answers will be judged again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -215,7 +215,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:
-            judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
+            judgement_requests.requeue_judgements(Judgement.objects.filter(answer=answer, judge__in=judges))
             judgement_requests.request_judgements(answer, judges=judges)
         message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", len(complete))
         self.message_user(request, message % len(complete), messages.SUCCESS)

@@ -202,7 +202,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             else _t("This answer is a test case already.")
         )
         self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
-        if is_new and not building.rests_within(answer, collection):
+        if is_new and not building.has_only_sources_of(answer, collection):
             told = _t(
                 "This question was also answered from other collections. Everyone who may read this set can read it."
             )

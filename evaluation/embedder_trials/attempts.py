@@ -18,7 +18,7 @@ from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation.embedder_trials.comparison import measure_embedders
-from evaluation.embedder_trials.known_embedders import find_known
+from evaluation.embedder_trials.known_embedders import find_known_embedder
 from evaluation.embedder_trials.progress import StintOver, TrialProgress
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
@@ -101,7 +101,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
     if embedder_choice.get_embedder().name in closeness.BUILT_IN:
         return ""
-    known = find_known(trial.options["model"])
+    known = find_known_embedder(trial.options["model"])
     try:
         closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
     except NotFitted as error:

@@ -100,7 +100,7 @@ KNOWN = (
 BY_KEY = {known.key: known for known in KNOWN}
 
 
-def find_known(name: str) -> KnownEmbedder | None:
+def find_known_embedder(name: str) -> KnownEmbedder | None:
     """Return the known embedder for ``name``, a folder or a name on the hub; None if there is none.
 
     The ends of both names are compared.
@@ -114,7 +114,7 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 def get_known_options(name: str) -> dict[str, object]:
     """Return the options of an embedder. For a known one they contain its prompts, which some exports lack."""
-    known = find_known(name)
+    known = find_known_embedder(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 

@@ -37,7 +37,7 @@ class JudgeModel(ChatModel):
         an empty list; and the errors of ``meter``.
         """
         meter.check()
-        schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
+        schema = {"name": form.__name__, "schema": make_schema_strict(form.model_json_schema()), "strict": True}
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": prompt}]
         try:
             reply = self.reply(messages, MOST_TOKENS, {"type": "json_schema", "json_schema": schema})
@@ -55,14 +55,14 @@ class JudgeModel(ChatModel):
         return _parse(reply.text, form)
 
 
-def strict(schema: Mapping[str, Any]) -> dict[str, object]:
+def make_schema_strict(schema: Mapping[str, Any]) -> dict[str, object]:
     """Return the schema for OpenAI's strict mode, in which all properties are required and no others are allowed."""
     changed: dict[str, object] = {}
     for key, value in schema.items():
         if isinstance(value, Mapping):
-            changed[key] = strict(value)
+            changed[key] = make_schema_strict(value)
         elif isinstance(value, list):
-            changed[key] = [strict(one) if isinstance(one, Mapping) else one for one in value]
+            changed[key] = [make_schema_strict(one) if isinstance(one, Mapping) else one for one in value]
         elif key != "default":
             changed[key] = value
     if schema.get("type") == "object" and "properties" in schema:

@@ -25,7 +25,7 @@ def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tup
     A follow-up question is stored in the form that was searched. That form may contain words of sources. So if one is
     outside the set's collection, the question is stored as typed, because readers of the set may not see the source.
     """
-    is_within = rests_within(answer, evaluation_set.collection)
+    is_within = has_only_sources_of(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
@@ -36,7 +36,7 @@ def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tup
     )
 
 
-def rests_within(answer: Answer, collection: Collection) -> bool:
+def has_only_sources_of(answer: Answer, collection: Collection) -> bool:
     behind = Collection.objects.filter(pk__in=answer.source_collections)
     return all(_find_collection_in_service(each) == collection for each in behind)
 

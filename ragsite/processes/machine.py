@@ -110,7 +110,7 @@ def end_with_parent(parent: int, name: str) -> None:
             os._exit(1)
 
 
-def keep_ballast(
+def reserve_disk_space(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
     """Keep a file that reserves disk space: delete it when the disk is full, and create it again later.

@@ -206,7 +206,7 @@ def post_fork(server: Any, worker: Any) -> None:
     # Streams of this process may continue for this time after the signal to stop. A little later, gunicorn's first
     # process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
-    prepare_model(lambda embedder: embedder.prepare())
+    call_with_local_embedder(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
@@ -250,7 +250,7 @@ def load_model() -> None:
 
     A message is logged if the stored vectors are from another embedder.
     """
-    prepare_model(lambda embedder: embedder.open_for_forks())
+    call_with_local_embedder(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
             logger.warning("%s", notice)
@@ -259,7 +259,7 @@ def load_model() -> None:
     connections.close_all()
 
 
-def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
+def call_with_local_embedder(step: Callable[[OnnxEmbedder], None]) -> None:
     """Call ``step`` with the site's embedder, if it runs in this process.
 
     Errors are only logged, because /readyz reports them too.

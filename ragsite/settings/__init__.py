@@ -20,7 +20,7 @@ from ragsite.settings.slack import *
 refuse_removed_settings()
 VERSION = "0.1.0"
 
-SECRET_KEY = env.read_string("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
+SECRET_KEY = env.read_string("SECRET_KEY") or env.load_or_create_secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.read_names("SECRET_KEY_FALLBACKS")
 DEBUG = False
 ALLOWED_HOSTS = env.read_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")

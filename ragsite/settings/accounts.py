@@ -21,7 +21,7 @@ STAFF_REQUIRES_MFA = env.read_flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.read_flag("HTTPS", False)
 PASSKEYS = HTTPS
 
-EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.read_mail_server("EMAIL_URL")
 # Port 465 means TLS from the first byte, port 25 no TLS (for the site's own network), and any other port STARTTLS.
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)

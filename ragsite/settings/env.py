@@ -54,7 +54,7 @@ def read_pairs(name: str) -> dict[str, str]:
     return result
 
 
-def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
+def read_two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     """Return two comma-separated numbers, each 0 or more, or the defaults ``first`` and ``second``."""
     given = read_names(name) or [str(first), str(second)]
     try:
@@ -75,7 +75,7 @@ def read_https_url(name: str) -> str:
     return value
 
 
-def mail_server(name: str) -> tuple[str, int, str, str]:
+def read_mail_server(name: str) -> tuple[str, int, str, str]:
     """Return host, port, user and password of a setting like ``smtp://user:password@host:587``.
 
     Without a value, the host is empty.
@@ -91,7 +91,7 @@ def mail_server(name: str) -> tuple[str, int, str, str]:
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
 
-def kept_secret_key(data_dir: Path) -> str:
+def load_or_create_secret_key(data_dir: Path) -> str:
     path = data_dir / "secret_key"
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class DatabaseParameters(TypedDict):
     OPTIONS: dict[str, str | int]
 
 
-def database_parameters(url: str) -> DatabaseParameters:
+def parse_database_url(url: str) -> DatabaseParameters:
     parts = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     return {
         "NAME": str(parts.pop("dbname", "ragsite")),

@@ -60,7 +60,7 @@ OPENAI_CONTEXT_TOKENS = env.read_number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_M
 # The tokens of a prompt, for rules, sources and question. With a model of 1.5 billion parameters, a processor reads
 # about 90 tokens a second.
 OPENAI_PROMPT_TOKENS = env.read_number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
-OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
+OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.read_two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: BackendSetting = {}
@@ -101,7 +101,7 @@ RETRIEVAL_HYBRID_ENABLED = env.read_flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
 # The constants k1 and b of BM25 (Robertson and Zaragoza, 2009). After a change, stored passages keep their old weights
 # until `manage.py reconcile --repair`.
-BM25_K1, BM25_B = env.two_numbers("BM25", 1.2, 0.75)
+BM25_K1, BM25_B = env.read_two_numbers("BM25", 1.2, 0.75)
 if BM25_K1 == 0 or BM25_B > 1:
     raise ImproperlyConfigured("BM25 must be k1 above 0 and b from 0 to 1, as in 1.2,0.75.")
 CONTEXT_BUDGET_TOKENS = 4000

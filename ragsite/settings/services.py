@@ -18,7 +18,7 @@ database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 DATABASES: dict[str, dict[str, object]] = {
     "default": {
         "ENGINE": "ragsite.postgres.backend",
-        **env.database_parameters(database_url),
+        **env.parse_database_url(database_url),
         "CONN_HEALTH_CHECKS": True,
         # The processes of the web server use a pool instead (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
-from bench.speed.streams import StreamLoad, StreamRun, run
+from bench.speed.streams import StreamLoad, StreamRun, measure_streams
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
 
@@ -46,7 +46,7 @@ class Command(MeasuringCommand, PreparedCommand):
             raise CommandError(f"{len(self.errors)} streams failed, for example: {self.errors[0]}")
 
     def measure(self, options: dict[str, Any], report: Report) -> StreamRun:
-        measured = run(
+        measured = measure_streams(
             options["streams"],
             tokens=options["tokens"],
             token_seconds=options["token_seconds"],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.beir import naming, read_objects
+from bench.beir import name_place_in_errors, read_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
@@ -91,7 +91,7 @@ def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 def _read(path: Path) -> list[ClassifiedQuestion]:
     questions = []
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             text, label = row["question"], QueryClass(row["class"])
             questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify_question(text)))
     if not questions:

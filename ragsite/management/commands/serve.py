@@ -103,7 +103,7 @@ class Command(BaseCommand):
         return True
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
-        machine.keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
+        machine.reserve_disk_space(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         if time.monotonic() < self._database_at:
             return
         try:
