@@ -36,7 +36,6 @@ LONGEST_SLUG = 50
 # Longer texts are cut. PostgreSQL allows 1 MB for a `tsvector`, and pgvector 16,000 terms for a `sparsevec`.
 ONE_CHUNK_CHARACTERS = 20_000
 
-# The type of functions that get title, text and language, and return the text to store and its chunks without vectors.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 

@@ -45,7 +45,6 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
     if not positives or not negatives:
         raise ValueError("An area under the curve needs a positive and a negative.")
     _, place, counts = np.unique(np.asarray(scores, np.float64), return_inverse=True, return_counts=True)
-    # Equal scores get the mean of their ranks, from 1.
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 

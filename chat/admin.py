@@ -129,7 +129,6 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ]
     list_select_related = ["feedback", "collection"]
     list_per_page = 50
-    # A full count would need a second query over all answers.
     show_full_result_count = False
     search_fields = ["question", "text"]
     ordering = ["-created_at"]

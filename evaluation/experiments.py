@@ -199,7 +199,6 @@ def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     Raises: ExperimentRefused if it was started before, if another one runs, or if its profiles are equal or unreadable.
     """
     with transaction.atomic():
-        # With the lock, two starts at the same time wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:

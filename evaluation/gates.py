@@ -126,7 +126,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
         comparison = compare_runs(candidate.run, in_force.run, policy.metric)
         changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
-            verdict = Verdict.EMPTY  # No question has an expectation that the metric measures.
+            verdict = Verdict.EMPTY
         else:
             is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED

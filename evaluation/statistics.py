@@ -150,7 +150,6 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
 RESAMPLES = 2000
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# Up to this many differences, the test tries all combinations of signs (at most 1,024).
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 

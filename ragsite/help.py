@@ -93,7 +93,6 @@ def _make_chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # Spaces replace the title, so that the offsets of the headings stay correct.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)

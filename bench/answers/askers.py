@@ -19,7 +19,6 @@ from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# Seconds to wait after a response 429 without a Retry-After header.
 PAUSE_SECONDS = 5.0
 # A reader is assumed to read this many characters of each passage beside an answer.
 READ_CHARACTERS = 900

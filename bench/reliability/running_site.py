@@ -28,7 +28,6 @@ START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # A benchmark sends more requests than a person, so the limits are high.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
-# Maps a role to the beginning of the names of its processes.
 _ROLES: dict[str, str | tuple[str, ...]] = {
     "web server": "ragsite-web",
     "web": "ragsite-web-",

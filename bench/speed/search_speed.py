@@ -91,7 +91,6 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    # The filters are those of a visitor, without restricted documents.
     filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.size, loaded.build_seconds)
     plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)

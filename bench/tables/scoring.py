@@ -11,7 +11,6 @@ from retrieval.tables.table_reading import read_tables
 from retrieval.text.extracted import ExtractedText
 
 Rows = Sequence[Sequence[str]]
-# A table with a smaller share of right cells counts as not found.
 FOUND_SHARE = 0.5
 
 

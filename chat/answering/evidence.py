@@ -66,7 +66,6 @@ HOPELESS = 0.1
 # Below this probability, the page shows only the titles of documents. Of 40 questions without an answer in the
 # documents, this concerned 7 of 8 about other subjects and 1 of 32 about a similar subject.
 NEAR = 0.2
-# If no sentence contains a word of the question, the vectors of this many sentences are compared with it.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")

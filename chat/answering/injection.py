@@ -11,7 +11,6 @@ import unicodedata
 
 from retrieval.text.word_lists import read_patterns
 
-# The files in `retrieval/text/languages/` contain the patterns of these rules.
 RULE_NAMES = ("set aside", "reveal", "role", "dictated", "documents", "markup")
 _PATTERNS = {
     rule: [

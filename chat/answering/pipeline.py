@@ -193,7 +193,6 @@ def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # If the search by vectors failed, another notice says so already.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")

@@ -21,7 +21,6 @@ MOST_ALTERNATIVES = 3
 # adds the answer to 1 of 29 questions, and a third to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three
 # passages add it to 6 of 30.
 SURE, NEARLY_SURE = 1.0, 0.5
-# If an excerpt shows less than this share of its passage, a card beside it shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 

@@ -34,7 +34,6 @@ from chat.payload_types import (
 from retrieval.passage_address import build_passage_url
 
 _CHARACTERS_PER_TOKEN = 4
-# The reason why a completion ends: it is complete, or too long.
 Ending = Literal["stop", "length"]
 _NOTHING: Mapping[str, object] = {}
 

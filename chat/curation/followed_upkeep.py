@@ -28,7 +28,6 @@ from core.jobs import acquire_lease, heartbeat, is_due
 logger = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=7)
-# A mail describes at most this many changes, and gives the number of further ones.
 MOST_TOLD = 10
 
 

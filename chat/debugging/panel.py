@@ -198,7 +198,6 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
         "panel": panel,
         "curl": command,
         "curl_note": note,
-        # Another user's earlier answer is not linked.
         "earlier_answer": list_readable_answers(request).filter(pk=answer.repeats_id).first()
         if answer.repeats_id
         else None,

@@ -123,7 +123,6 @@ class Answer(Leased):
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    # Passages to show beside the answer or instead of it, and suggested questions.
     alternatives: models.JSONField[list[AlternativePayload], list[AlternativePayload]] = models.JSONField(
         default=list, db_column="near"
     )

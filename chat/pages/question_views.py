@@ -82,7 +82,6 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # These first bytes show to proxies and browsers that the connection is open.
     yield sse.encode_comment("open") + sse.encode_retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:

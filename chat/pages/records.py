@@ -59,7 +59,6 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # Tokens that open bold text or code have no content, so the first text may come after them.
         first = not any(before.content for before in children[:number])
         inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 

@@ -72,7 +72,6 @@ class StreamedMarkdown:
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Code over several lines is rendered only when it is complete.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return render_piece(text, self._answer_id, self._titles, before, self._at)

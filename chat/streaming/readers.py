@@ -27,7 +27,6 @@ from core.key_limits import KeyLimits, get_limits, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
-# Seconds between two checks of a reader's rights.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 

@@ -156,7 +156,6 @@ def close_interrupted(**_options: Any) -> int:
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # The process that wrote the answer died before it saved the text.
         text = join_tokens(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

@@ -154,7 +154,6 @@ def compute_distributions(scope: DashboardScope) -> list[Distribution]:
         cursor.execute(_SCORES.format(is_open=scope.build_readable_sql()), parameters)
         for metric, judge, place, number, threshold in cursor.fetchall():
             key = metric, judge
-            # Errors are counted in the bin -1.
             found.setdefault(key, {})[place] = number
             if threshold is not None:
                 thresholds[key] = max(threshold, thresholds.get(key, 0.0))

@@ -93,7 +93,6 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     candidate = embedder_choice.build_chosen(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
-        # One thread leaves the other processors for searches.
         candidate.threads = 1
     return candidate
 

@@ -292,7 +292,6 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
     }
 
 
-# The judge must finish before the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
 # After this many failures in a row, the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3

@@ -17,7 +17,6 @@ from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_phrases
 
 MOST_TOKENS = 2000
-# A reply is a refusal if its first sentence contains one of these phrases.
 REFUSING_WORDS = read_phrases("answers", "refusing")
 
 

@@ -40,7 +40,6 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# The page shows these four groups of models to experts, and all other models as a last group for programs.
 EXPERT = {
     "people": (
         _("People"),

@@ -66,7 +66,6 @@ def _find_value(headers: Iterable[Header], wanted: bytes) -> bytes:
     return next((value for name, value in headers if name == wanted), b"")
 
 
-# Pictures and fonts are compressed already, so they are not in the list.
 COMPRESSIBLE = frozenset({".css", ".js", ".svg", ".json", ".map", ".txt", ".html"})
 SMALLEST_COMPRESSED = 500  # bytes
 

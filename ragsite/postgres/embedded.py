@@ -252,7 +252,6 @@ class EmbeddedPostgres:
             "random_page_cost": "1.1",
             # Compiling a plan takes longer than any query of this site.
             "jit": "off",
-            # The write-ahead log (WAL) must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",

@@ -60,7 +60,7 @@ def count_available_cores(root: Path = _CGROUPS) -> int:
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
     total: int = psutil.virtual_memory().total
-    with contextlib.suppress(OSError, ValueError):  # Without a limit, the file is missing or contains "max".
+    with contextlib.suppress(OSError, ValueError):
         total = min(total, int((root / "memory.max").read_text()))
     return total // 2**20
 

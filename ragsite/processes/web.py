@@ -46,7 +46,6 @@ SILENT_SECONDS = 15
 # Open streams may continue for this time after the signal to stop. `serve` waits ten seconds in all for the web server.
 STREAM_SECONDS = 3
 STOP_SECONDS = 5
-# All processes together have at most this many database connections, and one process at most half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
 # A new connection must send the headers of its first request within this time. For later requests, `keepalive` applies.

@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 # If the cosine of two sentences in different languages is at least this, they have the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# If no source alone supports a sentence, pairs of this many most similar sources are tried.
 MOST_PAIRED = 4
 SAME_CODE = 0.8
 

@@ -38,7 +38,6 @@ def _find_stems(text: str) -> tuple[str, ...]:
 def _find_stems_of_run(run: str) -> tuple[str, ...]:
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
-        # A word with no capital after its first letter is not an identifier, so it is not split.
         word = word.lower()
         return () if word in _STOP_WORDS else (_stem(word),)
     words = _WORD.findall(expand_identifiers(run).lower())

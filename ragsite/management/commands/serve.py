@@ -112,7 +112,6 @@ class Command(BaseCommand):
                 embedded.ensure_running()
             embedded.ensure_guarded()
         except (EmbeddedPostgresError, OSError) as error:
-            # If a full disk stopped the database, another attempt succeeds when there is space again.
             self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
             self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS
 
