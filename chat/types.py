@@ -196,7 +196,7 @@ class AnswerDraft:
 class AnswerToken:
     """The next piece of the answer. It never ends within a marker (``[1]``).
 
-    If ``markers`` is None, the site wrote the text, and every ``[n]`` in it is a marker.
+    If ``markers`` is None, every ``[n]`` in it is a marker.
     """
 
     text: str

@@ -1,8 +1,8 @@
 """Find the answer that a curator has approved for a question, with its current sources.
 
-An approved answer has one or several wordings of its question. A question gets the answer in two cases: it equals a
-wording, apart from case and punctuation; or its embedding is similar to a wording's, and both have the same question
-word, numbers and codes. Error rates: docs/quality.md.
+A question gets the answer if it equals one of the answer's wordings, apart from case and punctuation. It also gets it
+if its embedding is similar to a wording's, and both have the same question word, numbers and codes. Error rates:
+docs/quality.md.
 """
 
 from __future__ import annotations

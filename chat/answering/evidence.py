@@ -228,9 +228,9 @@ def list_best_units(source: ContextSource) -> list[QuotableUnit]:
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the sentence, list item or table row of the source's best passage that is closest to the question.
 
-    It is the one with most of the question's words; rare words count more. Ties: most common sequences of four letters,
-    which is as accurate as sentence vectors (docs/quality.md). If none shares a word with the question, sentence
-    vectors are compared, unless ``by_meaning`` is False or the embedder fails. None if the passage has no such part.
+    It is the one with most of the question's words; rare words count more. Ties: most common sequences of four letters.
+    If none shares a word with the question, sentence vectors are compared, unless ``by_meaning`` is False or the
+    embedder fails. None if the passage has no such part. Accuracy: docs/quality.md.
     """
     return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 

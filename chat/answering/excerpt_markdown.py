@@ -189,8 +189,7 @@ def _make_bold(match: re.Match[str]) -> str:
 def _dedent(text: str) -> str:
     """Remove the indentation of a text that was cut out of an indented block.
 
-    If the first line is indented, its indentation is removed from it and from the lines after it that have at least as
-    much. Otherwise all lines but the first lose their common indentation.
+    An indented first line gives the width to remove. Otherwise all lines but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

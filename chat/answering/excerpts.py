@@ -194,8 +194,8 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
 def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
     """Return the excerpt of ``spans``, with the heading of its section if the text is unclear without it.
 
-    That is the case if only the heading contains a word of the question, or if a list has no sentence before it: for
-    example, the exclusions of a warranty would read like its coverage.
+    That is the case if only the heading contains a word of the question, or if a list has no sentence before it, such
+    as the exclusions of a warranty.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading

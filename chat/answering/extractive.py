@@ -42,7 +42,7 @@ class Quotation:
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
     """Return an answer that quotes the best passage, with other passages beside it if their scores are similar.
 
-    Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
+    Raises: NoAnswer if the documents probably do not answer the question.
     """
     if not evidence.is_answerable:
         raise NoAnswer

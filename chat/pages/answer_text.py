@@ -16,7 +16,7 @@ from retrieval.text.markup import strip_markup
 def render_whole_text(answer: CompletedPayload) -> str:
     """Return the answer with its table, other passages, suggestions and approver as one text.
 
-    The answer's own text comes first, so that the offsets of its markers stay valid.
+    The answer's own text comes first, so its markers keep their offsets.
     """
     parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:

@@ -22,8 +22,7 @@ _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 def add_record_layout(markdown: MarkdownIt) -> None:
     """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns.
 
-    The columns that the question asks for are visible, the others folded. A value ends only at a semicolon that the
-    name of a column follows.
+    The columns that the question asks for are visible, the others folded.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 

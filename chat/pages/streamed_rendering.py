@@ -19,8 +19,8 @@ def render_piece(
 ) -> SafeString:
     """Return a new piece of an unfinished line as HTML, with links for its markers (``[1]``).
 
-    Signs of Markdown are removed, because they would disappear anyway when the line is complete. ``before`` is the text
-    before the piece, which may open code. ``at`` are the offsets of markers; if it is None, each ``[n]`` is a marker.
+    Signs of Markdown are removed. ``before`` is the text before the piece, which may open code. ``at`` are the offsets
+    of markers; if it is None, each ``[n]`` is a marker.
     """
     whole = before + text
     html = []

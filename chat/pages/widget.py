@@ -1,6 +1,6 @@
 """Serve the chat in a frame on other sites (setting WIDGET_SITES).
 
-The frame sends no cookies, so its reader is a visitor, who can search only public collections.
+The frame sends no cookies, so its reader can search only public collections.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decide whether an answer may be written now, waits in a queue, or is refused.
 
 Each process has its own queue, with a share of the site's places. An accepted question reserves a place at once, so
-that simultaneous questions cannot all take the last place. An unused reservation expires.
+that two questions cannot take the last one. An unused reservation expires.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def build_key(
 ) -> str:
     """Return the cache key of an answer, a SHA-256 of all that it depends on; "" if the cache is off.
 
-    Call it before the search. If a document changes during the search, the key belongs to the old document, so no later
-    question finds the answer. Raises: SearchUnavailable.
+    Call it before the search: if a document changes during the search, no later question must find the answer. Raises:
+    SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""

@@ -68,7 +68,7 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store the first events of each answer, as many as the given number, and renew the leases.
+    """Store the first events of each answer, as many as the given number, and renew the leases (reservations).
 
     Return the answers that this process may still write, each with whether a reader in another process follows it.
     """

@@ -49,8 +49,7 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 def save_answer(run: Run) -> StreamedEvent:
     """Save the result of a run (the writing of an answer), and return the last event.
 
-    A second call returns the same event. If another process has taken over the answer, return the event `lost`; the
-    reader then gets the next events from the database.
+    A second call returns the same event. If another process has taken over the answer, return the event `lost`.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():

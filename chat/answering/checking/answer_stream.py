@@ -1,7 +1,7 @@
 """Turn a model's text into the text to show, while the model is still writing.
 
 The shown text has the site's markers (``[1]``) in place of the model's citations, and no links to addresses that the
-sources do not contain. It does not depend on how the model's text was cut into pieces.
+sources do not contain.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class AnswerStream:
     def _show(self, end: int, *, is_end: bool) -> str:
         """Return the next text to show, up to the offset ``end`` at most, with markers and links edited.
 
-        It ends earlier if text that is still to come may change the rest. ``_shown`` moves to its end.
+        It ends earlier if text that is still to come may change the rest.
         """
         if self._must_wait() and not is_end:
             return ""

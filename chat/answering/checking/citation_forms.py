@@ -72,8 +72,8 @@ def find_references(
 ) -> References:
     """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    ``is_in_sources`` returns whether the sources contain a bracket together with the word before it. Such a bracket was
-    copied from a document, so it is not a citation.
+    A bracket that was copied from a document is not a citation: ``is_in_sources`` returns whether the sources contain
+    it together with the word before it.
     """
     prose = text
     for code in find_code(text):

@@ -148,9 +148,9 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the sentence, or the part of a sentence, before it, which it supports.
+    """Yield each marker of an answer with the sentence, or the part of a sentence, before it.
 
-    If nothing is between a marker and the previous one or the paragraph's beginning, both support the same words.
+    Markers without text between them have the same words.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -203,8 +203,7 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
     """Return an answer's sentences, list items and table rows in order, each with the source numbers it cites.
 
-    ``groups`` are the markers in the text. Headings, heads of tables and fenced code are left out, because a comparison
-    of words cannot show whether code is right.
+    ``groups`` are the markers in the text. Headings, heads of tables and fenced code are left out.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = blank_spans(text, blocks)

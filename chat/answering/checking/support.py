@@ -84,8 +84,7 @@ class Assertion:
 def extract_assertion(sentence: str) -> Assertion | None:
     """Return the parts of a sentence that sources can support; None for questions, greetings and refusals.
 
-    It is also None for a sentence that ends with a colon. A number in brackets is a part, unless it is a citation at
-    the end of a clause.
+    It is also None for a sentence that ends with a colon.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
